@@ -1,0 +1,49 @@
+package emit
+
+import (
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// Section is text in the native syntax of one tool.
+type Section struct {
+	Tool   string // "iptables-restore"; see Tools
+	Family ir.Family
+	Text   []byte
+}
+
+// Options are what a user may choose about the text, not about its meaning.
+type Options struct {
+	Level int  // -O
+	Hooks bool // whether the jumps from built-in chains are part of the text
+}
+
+// Backend is one way to program the kernel.
+type Backend interface {
+	// Emit lowers a Graph and prints it.
+	Emit(g *ir.Graph, o Options) ([]Section, error)
+	// Parse reads the sections of one family back: its own text, or the
+	// tool's dump of a node. Errors name section and line.
+	Parse(f ir.Family, sections []Section) (Walker, error)
+}
+
+// Walker sends packets through parsed rules. It is safe for use by several
+// goroutines.
+type Walker interface {
+	// Walk gives the packet's outcome. An error means that the rules cannot
+	// be followed: an unknown target, a loop, a match that has no model.
+	Walk(p eval.Packet, h eval.Host) (eval.Outcome, error)
+	// Trace is Walk with the way told: the rules met, hook by hook.
+	Trace(p eval.Packet, h eval.Host) (eval.Outcome, []Hop, error)
+}
+
+// Hop is one rule that a packet met and that did something.
+type Hop struct {
+	Hook  string // "PREROUTING", "INPUT", ...
+	Table string
+	Chain string
+	Depth int    // of jumps, from 0 in the built-in chain
+	Rule  string // as written in the parsed text
+	Share eval.Share
+	Note  string // what it did: "jump", "mark 0x4000", "dnat 10.0.0.1:80", ...
+}

@@ -1,0 +1,11 @@
+// Package emit turns Graphs into artifacts for a tool of the kernel, wraps
+// them into one sealed ruleset file, and reads that file back.
+//
+// Each backend is a sub-package that satisfies Backend: it lowers a Graph,
+// prints, parses what it (or the tool's own dump) prints, and walks packets
+// through what it parsed, so that every build can be proved.
+//
+// When reviewing a change here, look for: anything but bytes that depends on
+// the time, a map's order or the machine, and a section that its tool cannot
+// load by itself.
+package emit

@@ -1,0 +1,111 @@
+package ir
+
+import "net/netip"
+
+// Graph is how packets are decided on one node in one family, for any
+// dataplane. A packet to an Entry's destination takes the way that starts at
+// the Entry's node. If that way chooses no endpoint, the packet still meets
+// the node-port entries, as in kube-proxy, and only what none of them
+// delivers meets the Refuse verdict at which its way ended.
+type Graph struct {
+	Family  Family
+	Node    Node
+	Options Options
+	// Entries are the look-up table, in the Program's order; each destination
+	// occurs once.
+	Entries []*Entry
+	// OpenPorts are TCP ports that the filter lets in, whatever the address:
+	// health-check node ports, in the Program's order.
+	OpenPorts []OpenPort
+}
+
+// Entry is one row of the look-up: destination, protocol, port.
+type Entry struct {
+	Frontend
+	Service PortName
+	Next    Step
+}
+
+// OpenPort is a port that the filter accepts.
+type OpenPort struct {
+	Port    uint16
+	Service PortName
+}
+
+// Step is a node of the graph: *Guard, *Masquerade, *Balance or *Refuse.
+type Step interface{ step() }
+
+// Label says which part of which service port a step stands for. Backends name
+// chains by it; it has no meaning for a packet.
+type Label struct {
+	Service PortName
+	Part    Part
+}
+
+// Part is the part of a service port that a step stands for.
+type Part uint8
+
+// The parts, in the order in which kube-proxy declares their chains.
+const (
+	PartNone         Part = iota
+	PartExternal          // what external frontends lead to
+	PartFirewall          // the source ranges' guard
+	PartClusterShare      // the balance over Cluster endpoints
+	PartLocalShare        // the balance over Local endpoints
+)
+
+// Condition is what a Guard asks; exactly one of its fields is set.
+type Condition struct {
+	FromPod  bool           // sent by a pod, as Options.Pods recognises it
+	FromNode bool           // the source is an address of this node
+	Sources  []netip.Prefix // the source is in one of these
+}
+
+// Guard goes to Then if the condition holds, else to Else.
+type Guard struct {
+	Label Label
+	If    Condition
+	Then  Step
+	Else  Step
+}
+
+// Masquerade marks the packet, so that its source is rewritten when it leaves,
+// and goes on.
+type Masquerade struct {
+	Label Label
+	Next  Step
+}
+
+// Balance sends the packet to one of its endpoints, each with an equal share;
+// with affinity, a remembered client goes to the same endpoint again. A packet
+// whose source is the chosen endpoint's address is masqueraded (hairpin).
+type Balance struct {
+	Label           Label
+	Endpoints       []Endpoint // sorted, never empty
+	AffinitySeconds int
+}
+
+// Refuse ends the way without an endpoint.
+type Refuse struct {
+	Reason Reason
+}
+
+// Reason is why a packet is refused; it fixes the verdict and the hooks where
+// it is given (semantics.md 1.4).
+type Reason uint8
+
+// The reasons.
+const (
+	NoEndpoints      Reason = iota + 1 // nothing usable anywhere: reject
+	NoLocalEndpoints                   // some usable, none that the policy allows: drop
+	SourceRefused                      // the source is in none of the ranges: drop
+)
+
+func (r Reason) String() string {
+	return [...]string{"", "no endpoints", "no local endpoints", "source not allowed"}[r]
+}
+
+func (*Guard) step()      {}
+func (*Masquerade) step() {}
+func (*Balance) step()    {}
+func (*Refuse) step()     {}
