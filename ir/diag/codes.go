@@ -29,21 +29,14 @@ func Codes() []Code {
 	return slices.SortedFunc(maps.Keys(table), func(a, b Code) int { return cmp.Compare(a, b) })
 }
 
-// The codes. The right-hand sides never change: they are an interface.
-const (
-	// 1: reading
-	ReadFailed Code = "SVCC1001"
+// table documents each code once, for lint --list and explain. The codes stand
+// in one file a stage; they never change: they are an interface.
+var table = merge(reading, objects, nodes)
 
-	// 3: across objects
-	ClaimedTwice Code = "SVCC3001"
-
-	// 4: the node
-	NodeNeeded Code = "SVCC4001"
-)
-
-// table documents each code once, for lint --list and explain.
-var table = map[Code]Info{
-	ReadFailed:   {Error, "unreadable input", "A file or directory named on the command line could not be read.", false},
-	ClaimedTwice: {Error, "one destination, two services", "Two service ports claim the same address, port and protocol, or the same node port. kube-proxy picks one at random; svcc refuses. With --keep-going the service whose name sorts first keeps it.", false},
-	NodeNeeded:   {Error, "the node is not known", "Rules for some services depend on a fact of the node (its name, address, zone or pod ranges) that neither the manifests nor the flags tell.", false},
+func merge(parts ...map[Code]Info) map[Code]Info {
+	all := map[Code]Info{}
+	for _, p := range parts {
+		maps.Copy(all, p)
+	}
+	return all
 }

@@ -1,0 +1,32 @@
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"svcc/ir/diag"
+)
+
+// Set is everything of interest that the input holds, in the order of reading.
+type Set struct {
+	Services     []*Object[*corev1.Service]
+	Slices       []*Object[*discoveryv1.EndpointSlice]
+	Nodes        []*Object[*corev1.Node]
+	ServiceCIDRs []*Object[*networkingv1.ServiceCIDR]
+	ProxyConfigs []*Object[*ProxyConfig]
+	Endpoints    []*Object[*corev1.Endpoints] //nolint:staticcheck // read only on request
+	Skipped      map[string]int               // objects of other kinds, by "apiVersion/Kind"
+}
+
+// Object is one object of the input with its place.
+type Object[T any] struct {
+	Value T
+	Pos   diag.Pos // of the object's first token
+	doc   *document
+}
+
+// At finds the place of a field: map keys as strings, list indices as ints, as
+// in At("spec", "ports", 0, "port"). A field that is not there gives its
+// nearest parent's place.
+func (o *Object[T]) At(path ...any) diag.Pos { return o.doc.at(o.Pos, path) }
