@@ -17,6 +17,7 @@ type Graph struct {
 	// OpenPorts are TCP ports that the filter lets in, whatever the address:
 	// health-check node ports, in the Program's order.
 	OpenPorts []OpenPort
+	Known     int // see Program.Known
 }
 
 // Entry is one row of the look-up: destination, protocol, port.
@@ -61,7 +62,10 @@ type Condition struct {
 	Sources  []netip.Prefix // the source is in one of these
 }
 
-// Guard goes to Then if the condition holds, else to Else.
+// Guard goes to Then if the condition holds, else to Else. A guard by source
+// stands in the filter as well, as a firewall: there it drops whatever still
+// carries the destination, that is, whatever the way behind it delivers to no
+// endpoint.
 type Guard struct {
 	Label Label
 	If    Condition

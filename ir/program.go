@@ -12,6 +12,9 @@ type Program struct {
 	Node     Node
 	Options  Options
 	Services []*ServicePort // sorted by PortName.Compare, unique
+	// Known counts the endpoints of all service ports, whatever their state;
+	// kube-proxy leaves comments out above 1000.
+	Known int
 }
 
 // ServicePort is one port of one Service. Its endpoints are those that

@@ -1,0 +1,34 @@
+package iptables
+
+import (
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// Tool names the sections of this backend.
+const Tool = "iptables-restore"
+
+// Backend is the iptables mode; the zero value is ready.
+type Backend struct{}
+
+var _ emit.Backend = Backend{}
+
+// Emit gives one section with the tables filter and nat.
+func (Backend) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
+	filter, nat, err := lower(g, o.Hooks)
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, 0, 160*(len(filter.rules)+len(nat.rules))+4096)
+	for _, t := range []*table{filter, nat} {
+		if text, err = appendTable(text, t); err != nil {
+			return nil, err
+		}
+	}
+	return []emit.Section{{Tool: Tool, Family: g.Family, Text: text}}, nil
+}
+
+// Parse reads restore input of one family: this backend's or a tool's dump.
+func (Backend) Parse(f ir.Family, sections []emit.Section) (emit.Walker, error) {
+	return parseSections(f, sections)
+}

@@ -1,0 +1,65 @@
+package iptables
+
+import (
+	"net/netip"
+
+	"svcc/ir"
+)
+
+// balanceChain shares connections out: first by memory, then by chance. Rule i
+// of n takes one in n-i of what comes to it, so all endpoints get the same.
+func (c *serviceChains) balanceChain(b *ir.Balance) {
+	if b == nil {
+		return
+	}
+	chain := c.chain(b.Label.Part)
+	if b.AffinitySeconds > 0 {
+		for _, e := range b.Endpoints {
+			sep := endpointChain(c.name, e)
+			c.natRule(chain, c.endpointComment(e), jump(sep), seen{list: sep, seconds: b.AffinitySeconds})
+		}
+	}
+	n := len(b.Endpoints)
+	for i, e := range b.Endpoints {
+		var chance []match
+		if i < n-1 {
+			chance = []match{oneIn(n - i)}
+		}
+		c.natRule(chain, c.endpointComment(e), jump(endpointChain(c.name, e)), chance...)
+	}
+}
+
+func (c *serviceChains) endpointComment(e ir.Endpoint) string {
+	if c.quiet {
+		return ""
+	}
+	return c.name.Display() + " -> " + e.String()
+}
+
+// endpointChain masquerades a client that is the endpoint itself, whose replies
+// would never leave it, then rewrites the destination.
+func (c *serviceChains) endpointChain(e ir.Endpoint) {
+	chain, comment := endpointChain(c.name, e), c.name.Display()
+	if c.quiet {
+		comment = ""
+	}
+	var ms []match
+	if c.sticky() {
+		ms = append(ms, remember(chain))
+	}
+	c.natRule(chain, comment, jump(chainMarkMasq), sourceHost(e.Addr))
+	c.natRule(chain, comment, dnat(e.AddrPort()), append(ms, protocol(c.name.Protocol))...)
+}
+
+func (c *serviceChains) sticky() bool {
+	return c.cluster != nil && c.cluster.AffinitySeconds > 0 || c.local != nil && c.local.AffinitySeconds > 0
+}
+
+func isFrontend(a netip.Addr, entries []*ir.Entry) bool {
+	for _, e := range entries {
+		if e.Kind == ir.LoadBalancer && e.Addr == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package iptables
+
+import (
+	"fmt"
+
+	"svcc/ir"
+)
+
+// manyEndpoints is kube-proxy's threshold above which rules of endpoints carry
+// no comment.
+const manyEndpoints = 1000
+
+// lowering builds the tables of one Graph in kube-proxy's layout.
+type lowering struct {
+	g           *ir.Graph
+	filter, nat *table
+	quiet       bool // leave out the comments of endpoint rules
+}
+
+// lower lays a Graph out as kube-proxy does: chains, names, rules and their
+// order (kube-proxy semantics, iptables mode).
+func lower(g *ir.Graph, hooks bool) (filter, nat *table, err error) {
+	l := &lowering{
+		g:      g,
+		filter: &table{name: "filter", chains: []string{chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall}},
+		nat:    &table{name: "nat", chains: []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq}},
+		quiet:  g.Known > manyEndpoints,
+	}
+	if hooks || g.Options.LocalhostNodePorts {
+		l.filter.chains = append(l.filter.chains, chainFirewall)
+	}
+	if hooks {
+		l.filter.rules = append(l.filter.rules, filterHooks...)
+		l.nat.rules = append(l.nat.rules, natHooks...)
+	}
+	l.postrouting()
+	l.localnet()
+	for _, s := range services(g) {
+		if err := l.service(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	l.nodePorts()
+	l.forward()
+	return l.filter, l.nat, nil
+}
+
+// service is what the Graph says of one service port.
+type service struct {
+	name    ir.PortName
+	entries []*ir.Entry
+	open    []uint16
+}
+
+// services groups a Graph's entries by their service port, in its order.
+func services(g *ir.Graph) []service {
+	var out []service
+	open := g.OpenPorts
+	for i := 0; i < len(g.Entries); {
+		s := service{name: g.Entries[i].Service}
+		for j := i; i < len(g.Entries) && g.Entries[i].Service == s.name; i++ {
+			s.entries = g.Entries[j : i+1]
+		}
+		for len(open) > 0 && open[0].Service == s.name {
+			s.open, open = append(s.open, open[0].Port), open[1:]
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (l *lowering) natRule(chain, comment string, a action, ms ...match) {
+	l.nat.rules = append(l.nat.rules, rule{chain: chain, comment: comment, matches: ms, action: a})
+}
+
+func (l *lowering) filterRule(chain, comment string, a action, ms ...match) {
+	l.filter.rules = append(l.filter.rules, rule{chain: chain, comment: comment, matches: ms, action: a})
+}
+
+// postrouting clears the mark before masquerading, so that a packet that is
+// routed again (encapsulated, say) is not masqueraded twice.
+func (l *lowering) postrouting() {
+	bit := l.g.Options.MasqueradeMark
+	l.natRule(chainPostrouting, "", back, marked{not: true, bit: bit})
+	l.natRule(chainPostrouting, "", setMark{"xor", bit})
+	l.natRule(chainPostrouting, "kubernetes service traffic requiring SNAT", masquerade{})
+	l.natRule(chainMarkMasq, "", setMark{"or", bit})
+}
+
+// localnet drops what claims to be for 127.0.0.0/8 from elsewhere: localhost
+// node ports need route_localnet, which lets it in (CVE-2020-8558).
+func (l *lowering) localnet() {
+	if !l.g.Options.LocalhostNodePorts {
+		return
+	}
+	lo := l.g.Family.Loopback()
+	l.filterRule(chainFirewall, "block incoming localnet connections", drop,
+		destination(lo), sourceNot(lo), states{not: true, list: "RELATED,ESTABLISHED,DNAT"})
+}
+
+// nodePorts must come last in its chain: a load balancer's address that is
+// local must meet its own rules first.
+func (l *lowering) nodePorts() {
+	o := &l.g.Options
+	lo := l.g.Family.Loopback()
+	if o.NodePorts.All {
+		ms := []match{local("dst")}
+		if !o.LocalhostNodePorts {
+			ms = append(ms, destinationNot(lo))
+		}
+		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), ms...)
+		return
+	}
+	for _, a := range o.NodePorts.Addrs {
+		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destinationHost(a))
+	}
+	for _, p := range o.NodePorts.Prefixes {
+		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destination(p), local("dst"))
+	}
+}
+
+const nodePortsComment = "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
+
+func (l *lowering) forward() {
+	if l.g.Options.DropInvalid {
+		l.filterRule(chainForward, "", drop, states{list: "INVALID"})
+	}
+	l.filterRule(chainForward, "kubernetes forwarding rules", accept, marked{bit: l.g.Options.MasqueradeMark})
+	l.filterRule(chainForward, "kubernetes forwarding conntrack rule", accept, states{list: "RELATED,ESTABLISHED"})
+}
+
+// service writes one service port: its frontends, then its own chains.
+func (l *lowering) service(s service) error {
+	c := &serviceChains{lowering: l, name: s.name, hash: serviceHash(s.name)}
+	for _, e := range s.entries {
+		if err := c.visit(e.Next); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	c.declare()
+	for _, e := range s.entries {
+		c.frontend(e)
+	}
+	for _, p := range s.open {
+		l.filterRule(chainNodePorts, s.name.Display()+" health check node port", accept, protocol(ir.TCP), port(p))
+	}
+	for _, e := range s.entries {
+		if e.Kind == ir.ClusterIP {
+			c.internalMasquerade(e)
+		}
+	}
+	c.externalChain()
+	c.firewallChain(s.entries)
+	c.balanceChain(c.cluster)
+	c.balanceChain(c.local)
+	for _, e := range c.endpoints() {
+		c.endpointChain(e)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package iptables
+
+import (
+	"fmt"
+	"slices"
+
+	"svcc/ir"
+)
+
+// serviceChains are the chains of one service port, as its steps need them.
+type serviceChains struct {
+	*lowering
+	name               ir.PortName
+	hash               string
+	external, firewall ir.Step
+	cluster, local     *ir.Balance
+}
+
+// visit finds the steps that have chains of their own.
+func (c *serviceChains) visit(s ir.Step) error {
+	switch s := s.(type) {
+	case *ir.Guard:
+		c.own(s.Label.Part, s)
+		if err := c.visit(s.Then); err != nil {
+			return err
+		}
+		return c.visit(s.Else)
+	case *ir.Masquerade:
+		c.own(s.Label.Part, s)
+		return c.visit(s.Next)
+	case *ir.Balance:
+		if s.Label.Part == ir.PartLocalShare {
+			c.local = s
+		} else {
+			c.cluster = s
+		}
+	case *ir.Refuse:
+	default:
+		return fmt.Errorf("a step of type %T has no rules at this level", s)
+	}
+	return nil
+}
+
+// own notes the first step of a part: the one that its chain starts with.
+func (c *serviceChains) own(p ir.Part, s ir.Step) {
+	switch {
+	case p == ir.PartExternal && c.external == nil:
+		c.external = s
+	case p == ir.PartFirewall && c.firewall == nil:
+		c.firewall = s
+	}
+}
+
+func (c *serviceChains) chain(p ir.Part) string { return prefixes[p] + c.hash }
+
+// target is the chain that a step begins; "" for a step without one.
+func (c *serviceChains) target(s ir.Step) string {
+	switch s := s.(type) {
+	case *ir.Guard:
+		return c.labelled(s.Label.Part)
+	case *ir.Masquerade:
+		return c.labelled(s.Label.Part)
+	case *ir.Balance:
+		return c.chain(s.Label.Part)
+	}
+	return ""
+}
+
+func (c *serviceChains) labelled(p ir.Part) string {
+	if p == ir.PartNone {
+		return ""
+	}
+	return c.chain(p)
+}
+
+// declare lists the chains in kube-proxy's order.
+func (c *serviceChains) declare() {
+	add := func(name string) { c.nat.chains = append(c.nat.chains, name) }
+	if c.external != nil {
+		add(c.chain(ir.PartExternal))
+	}
+	if c.firewall != nil {
+		add(c.chain(ir.PartFirewall))
+	}
+	if c.cluster != nil {
+		add(c.chain(ir.PartClusterShare))
+	}
+	if c.local != nil {
+		add(c.chain(ir.PartLocalShare))
+	}
+	for _, e := range c.endpoints() {
+		add(endpointChain(c.name, e))
+	}
+}
+
+// endpoints are those of both shares, in order, each once.
+func (c *serviceChains) endpoints() []ir.Endpoint {
+	var all []ir.Endpoint
+	for _, b := range []*ir.Balance{c.cluster, c.local} {
+		if b != nil {
+			all = append(all, b.Endpoints...)
+		}
+	}
+	if c.cluster == nil || c.local == nil {
+		return all
+	}
+	slices.SortFunc(all, ir.CompareEndpoints)
+	return slices.Compact(all)
+}
+
+// frontend writes the rules that match an entry's destination.
+func (c *serviceChains) frontend(e *ir.Entry) {
+	name := c.name.Display()
+	what := map[ir.FrontendKind]string{
+		ir.ClusterIP: " cluster IP", ir.ExternalIP: " external IP", ir.LoadBalancer: " loadbalancer IP", ir.NodePort: "",
+	}[e.Kind]
+	if to := c.first(e.Next); to != "" {
+		chain := chainServices
+		if e.Kind == ir.NodePort {
+			chain = chainNodePorts
+		}
+		c.natRule(chain, name+what, jump(to), c.destination(e, nil)...)
+	}
+	if g, ok := e.Next.(*ir.Guard); ok && g.Label.Part == ir.PartFirewall {
+		c.filterRule(chainProxyFirewall, fmt.Sprintf("%s traffic not accepted by %s", name, c.chain(ir.PartFirewall)), drop, c.destination(e, nil)...)
+	}
+	c.refusal(e)
+}
+
+// first is the chain that an entry jumps to: an unlabelled question about the
+// client is asked inside the balance's chain (see internalMasquerade).
+func (c *serviceChains) first(s ir.Step) string {
+	if to := c.target(s); to != "" {
+		return to
+	}
+	switch s := s.(type) {
+	case *ir.Guard:
+		return c.target(s.Then)
+	case *ir.Masquerade:
+		return c.target(s.Next)
+	}
+	return ""
+}
+
+// destination matches an entry's protocol, address and port.
+func (c *serviceChains) destination(e *ir.Entry, local []match) []match {
+	ms := append(local, protocol(c.name.Protocol))
+	if e.Kind != ir.NodePort {
+		ms = append(ms, destinationHost(e.Addr))
+	}
+	return append(ms, port(e.Port))
+}
+
+// refusal writes the filter's verdict for a frontend without endpoints.
+func (c *serviceChains) refusal(e *ir.Entry) {
+	r := refuses(e.Next)
+	if r == nil {
+		return
+	}
+	verdict, comment := reject, " has no endpoints"
+	if r.Reason == ir.NoLocalEndpoints {
+		verdict, comment = drop, " has no local endpoints"
+	}
+	switch e.Kind {
+	case ir.ClusterIP:
+		c.filterRule(chainServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
+	case ir.NodePort:
+		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, []match{local("dst")})...)
+	default:
+		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
+	}
+}
+
+// refuses finds the end without endpoints that strangers meet behind a step.
+func refuses(s ir.Step) *ir.Refuse {
+	switch s := s.(type) {
+	case *ir.Guard:
+		if r := refuses(s.Then); r != nil {
+			return r
+		}
+		return refuses(s.Else)
+	case *ir.Masquerade:
+		return refuses(s.Next)
+	case *ir.Refuse:
+		if s.Reason != ir.SourceRefused {
+			return s
+		}
+	}
+	return nil
+}
+
+// internalMasquerade marks ClusterIP connections of clients that are no pods.
+func (c *serviceChains) internalMasquerade(e *ir.Entry) {
+	ms := c.destination(e, nil)
+	switch e.Next.(type) {
+	case *ir.Guard:
+		ms = append(ms, c.pods(true)...)
+	case *ir.Masquerade:
+	default:
+		return
+	}
+	c.natRule(c.first(e.Next), c.name.Display()+" cluster IP", jump(chainMarkMasq), ms...)
+}
+
+// pods matches packets that pods of this node sent, or those that they did not.
+func (c *serviceChains) pods(not bool) []match {
+	d := c.g.Options.Pods
+	switch d.Kind {
+	case ir.DetectCIDR:
+		return []match{address{flag: "-s", not: not, prefix: d.Prefix}}
+	case ir.DetectBridge:
+		return []match{input{not: not, name: d.Interface}}
+	case ir.DetectInterface:
+		return []match{input{not: not, name: d.Interface + "+"}}
+	}
+	return nil
+}
+
+// externalChain tells external clients from pods and the node itself.
+func (c *serviceChains) externalChain() {
+	chain, ext := c.chain(ir.PartExternal), c.name.Display()+" external destinations"
+	for step := c.external; step != nil; {
+		switch s := step.(type) {
+		case *ir.Masquerade:
+			c.natRule(chain, "masquerade traffic for "+ext, jump(chainMarkMasq))
+			step = s.Next
+		case *ir.Guard:
+			if s.If.FromPod {
+				c.natRule(chain, "pod traffic for "+ext, jump(c.target(s.Then)), c.pods(false)...)
+			} else {
+				c.natRule(chain, "masquerade LOCAL traffic for "+ext, jump(chainMarkMasq), local("src"))
+				c.natRule(chain, "route LOCAL traffic for "+ext, jump(c.target(s.Then.(*ir.Masquerade).Next)), local("src"))
+			}
+			step = s.Else
+		case *ir.Balance:
+			c.natRule(chain, "", jump(c.target(s)))
+			step = nil
+		default:
+			step = nil
+		}
+	}
+}
+
+// firewallChain lets the allowed sources through; what falls off its end is
+// dropped in the filter.
+func (c *serviceChains) firewallChain(entries []*ir.Entry) {
+	g, ok := c.firewall.(*ir.Guard)
+	if !ok {
+		return
+	}
+	chain := c.chain(ir.PartFirewall)
+	for _, p := range g.If.Sources {
+		from := source(p)
+		if isFrontend(p.Addr(), entries) && p.IsSingleIP() {
+			from = sourceHost(p.Addr())
+		}
+		c.natRule(chain, c.name.Display()+" loadbalancer IP", jump(c.target(g.Then)), from)
+	}
+	c.natRule(chain, "other traffic to "+c.name.Display()+" will be dropped by KUBE-PROXY-FIREWALL", nil)
+}

@@ -1,0 +1,134 @@
+package ir
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+)
+
+// Check tells the first way in which a Program breaks its invariants: order,
+// uniqueness, family, lists that must or must not be empty. Nil is sound.
+func (p *Program) Check() error {
+	if err := p.Options.check(p.Family); err != nil {
+		return err
+	}
+	for i, s := range p.Services {
+		if i > 0 && p.Services[i-1].Compare(s.PortName) >= 0 {
+			return fmt.Errorf("%s does not come after %s", s.PortName, p.Services[i-1].PortName)
+		}
+		if err := s.check(p.Family); err != nil {
+			return fmt.Errorf("%s: %w", s.PortName, err)
+		}
+	}
+	return nil
+}
+
+func (o *Options) check(f Family) error {
+	switch {
+	case bits.OnesCount32(o.MasqueradeMark) != 1:
+		return fmt.Errorf("masquerade mark %#x is not one bit", o.MasqueradeMark)
+	case o.LocalhostNodePorts && f != IPv4:
+		return errors.New("localhost node ports exist in IPv4 only")
+	case o.Pods.Kind == DetectCIDR && !f.Of(o.Pods.Prefix.Addr()):
+		return fmt.Errorf("pod range %s is not %s", o.Pods.Prefix, f)
+	case o.NodePorts.All && len(o.NodePorts.Addrs)+len(o.NodePorts.Prefixes) > 0:
+		return errors.New("node ports at all addresses and at some")
+	}
+	return nil
+}
+
+func (s *ServicePort) check(f Family) error {
+	for i, x := range s.Frontends {
+		if i > 0 && s.Frontends[i-1].Kind > x.Kind {
+			return fmt.Errorf("frontend %s after %s", x.Kind, s.Frontends[i-1].Kind)
+		}
+		if x.Port == 0 || (x.Kind == NodePort) == x.Addr.IsValid() || x.Addr.IsValid() && !f.Of(x.Addr) {
+			return fmt.Errorf("frontend %s %s port %d is not sound in %s", x.Kind, x.Addr, x.Port, f)
+		}
+	}
+	for _, list := range [][]Endpoint{s.Cluster, s.Local} {
+		if !slices.IsSortedFunc(list, CompareEndpoints) {
+			return errors.New("endpoints are out of order")
+		}
+		for i, e := range list {
+			if e.Port == 0 || !f.Of(e.Addr) || i > 0 && list[i-1].AddrPort() == e.AddrPort() {
+				return fmt.Errorf("endpoint %s is not sound in %s", e, f)
+			}
+		}
+	}
+	return s.checkLists()
+}
+
+func (s *ServicePort) checkLists() error {
+	external := slices.ContainsFunc(s.Frontends, func(f Frontend) bool { return f.Kind != ClusterIP })
+	switch {
+	case len(s.Frontends) == 0:
+		return errors.New("no frontend")
+	case !s.Usable && len(s.Cluster)+len(s.Local) > 0:
+		return errors.New("endpoints of a service port that has none to use")
+	case external && s.Usable && len(s.Cluster) == 0:
+		return errors.New("external frontends, but nothing for pods to reach")
+	case s.AffinitySeconds < 0:
+		return fmt.Errorf("affinity of %d seconds", s.AffinitySeconds)
+	case slices.ContainsFunc(s.Local, func(e Endpoint) bool { return !e.Local }):
+		return errors.New("an endpoint elsewhere in the local list")
+	}
+	return nil
+}
+
+// Check tells the first way in which a Graph breaks its invariants: one entry a
+// destination, no missing step, no step that leads back to itself, no empty
+// balance. Nil is sound.
+func (g *Graph) Check() error {
+	type key struct {
+		a netip.AddrPort
+		p Protocol
+	}
+	claimed := map[key]PortName{}
+	sound := map[Step]bool{}
+	for _, e := range g.Entries {
+		k := key{netip.AddrPortFrom(e.Addr, e.Port), e.Service.Protocol}
+		if other, ok := claimed[k]; ok {
+			return fmt.Errorf("%s and %s claim one destination", other, e.Service)
+		}
+		claimed[k] = e.Service
+		if err := checkStep(e.Next, sound, 0); err != nil {
+			return fmt.Errorf("%s: %w", e.Service, err)
+		}
+	}
+	return nil
+}
+
+// maxSteps is more than any way has; beyond it a step leads back to itself.
+const maxSteps = 64
+
+func checkStep(s Step, sound map[Step]bool, depth int) error {
+	if s == nil {
+		return errors.New("a step leads nowhere")
+	}
+	if sound[s] {
+		return nil
+	}
+	if depth > maxSteps {
+		return errors.New("a step leads back to itself")
+	}
+	var err error
+	switch s := s.(type) {
+	case *Guard:
+		err = errors.Join(checkStep(s.Then, sound, depth+1), checkStep(s.Else, sound, depth+1))
+	case *Masquerade:
+		err = checkStep(s.Next, sound, depth+1)
+	case *Balance:
+		if len(s.Endpoints) == 0 {
+			err = errors.New("a balance without endpoints")
+		}
+	case *Refuse:
+		if s.Reason == 0 {
+			err = errors.New("a refusal without a reason")
+		}
+	}
+	sound[s] = err == nil
+	return err
+}

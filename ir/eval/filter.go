@@ -1,0 +1,122 @@
+package eval
+
+import (
+	"svcc/ir"
+)
+
+// filter takes a branch from its destination (after DNAT) through the filter
+// hooks and the rewriting of its source.
+func (e *Evaluator) filter(p Packet, h Host, b Branch) Branch {
+	local := h.Local(b.To.Addr())
+	if p.In == "" {
+		if b.Output = e.output(p, h, b); b.Output.Refused() {
+			return b
+		}
+		b = e.postrouting(p, b)
+		if local {
+			b.Input = e.input(p, h, b)
+		}
+		return b
+	}
+	if local {
+		b.Input = e.input(p, h, b)
+		return b
+	}
+	if b.Forward = e.forward(p, h, b); b.Forward.Refused() {
+		return b
+	}
+	return e.postrouting(p, b)
+}
+
+// postrouting rewrites the source of a marked new packet and clears the mark.
+func (e *Evaluator) postrouting(p Packet, b Branch) Branch {
+	if p.State == New && b.Mark&e.options.MasqueradeMark != 0 {
+		b.Masquerade = true
+		b.Mark &^= e.options.MasqueradeMark
+	}
+	return b
+}
+
+func (e *Evaluator) output(p Packet, h Host, b Branch) Verdict {
+	switch {
+	case e.martian(p, b):
+		return Drop
+	case p.State != New:
+		return Policy
+	case e.guards(p, b):
+		return Drop
+	}
+	return e.refusal(p, h, b, false)
+}
+
+func (e *Evaluator) forward(p Packet, h Host, b Branch) Verdict {
+	switch {
+	case p.State == New && e.guards(p, b):
+		return Drop
+	case p.State == Invalid && e.options.DropInvalid:
+		return Drop
+	case b.Mark&e.options.MasqueradeMark != 0, p.State == Established, p.State == Related:
+		return Accept
+	case p.State == Invalid:
+		return Policy
+	}
+	if v := e.refusal(p, h, b, false); v != Policy {
+		return v
+	}
+	return e.refusal(p, h, b, true)
+}
+
+func (e *Evaluator) input(p Packet, h Host, b Branch) Verdict {
+	switch {
+	case e.martian(p, b):
+		return Drop
+	case p.State == New && e.guards(p, b):
+		return Drop
+	case p.Protocol == ir.TCP && e.open[b.To.Port()]:
+		return Accept
+	case p.State != New:
+		return Policy
+	}
+	return e.refusal(p, h, b, true)
+}
+
+// martian says that a packet from elsewhere claims to be for 127.0.0.0/8: with
+// route_localnet, which localhost node ports need, the kernel lets it in
+// (CVE-2020-8558). Only a packet that a node port brought there may pass.
+func (e *Evaluator) martian(p Packet, b Branch) bool {
+	return e.options.LocalhostNodePorts && (p.State == New || p.State == Invalid) && !b.DNAT &&
+		b.To.Addr().Is4() && b.To.Addr().IsLoopback() && !p.Src.Addr().IsLoopback()
+}
+
+// guards says that the packet still carries a destination that source ranges
+// guard, so they have not let it through, or to no endpoint.
+func (e *Evaluator) guards(p Packet, b Branch) bool {
+	r := e.addrs[addrKey{b.To.Addr(), b.To.Port(), p.Protocol}]
+	return r != nil && r.guarded
+}
+
+// refusal is the verdict for a packet that still carries a destination without
+// endpoints, of ClusterIPs or of external frontends.
+func (e *Evaluator) refusal(p Packet, h Host, b Branch, external bool) Verdict {
+	first := e.refusing(e.addrs[addrKey{b.To.Addr(), b.To.Port(), p.Protocol}], external)
+	if external && h.Local(b.To.Addr()) {
+		port := e.refusing(e.ports[portKey{b.To.Port(), p.Protocol}], external)
+		if first == nil || port != nil && port.order < first.order {
+			first = port
+		}
+	}
+	switch {
+	case first == nil:
+		return Policy
+	case first.refuse == ir.NoEndpoints:
+		return Reject
+	}
+	return Drop
+}
+
+func (e *Evaluator) refusing(r *row, external bool) *row {
+	if r == nil || r.refuse == 0 || r.external != external {
+		return nil
+	}
+	return r
+}

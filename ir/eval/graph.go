@@ -1,0 +1,80 @@
+package eval
+
+import (
+	"fmt"
+
+	"svcc/ir"
+)
+
+// NewGraph evaluates a Graph.
+func NewGraph(g *ir.Graph) *Evaluator {
+	e := newEvaluator(g.Family, g.Options)
+	for i, entry := range g.Entries {
+		w := way{graph: g, start: entry.Next}
+		r := &row{order: i, route: w.route}
+		r.guarded, r.refuse = refusals(entry.Next)
+		e.add(entry.Frontend, entry.Service.Protocol, r)
+	}
+	for _, o := range g.OpenPorts {
+		e.open[o.Port] = true
+	}
+	return e
+}
+
+// refusals is what the filter gives to packets that still carry a destination:
+// whether a guard by source stands before it, and the reason at which a way
+// through the steps can end.
+func refusals(s ir.Step) (guarded bool, reason ir.Reason) {
+	switch s := s.(type) {
+	case *ir.Guard:
+		g1, r1 := refusals(s.Then)
+		g2, r2 := refusals(s.Else)
+		if r1 == 0 {
+			r1 = r2
+		}
+		return g1 || g2 || len(s.If.Sources) > 0, r1
+	case *ir.Masquerade:
+		return refusals(s.Next)
+	case *ir.Refuse:
+		if s.Reason != ir.SourceRefused {
+			return false, s.Reason
+		}
+	}
+	return false, 0
+}
+
+type way struct {
+	graph *ir.Graph
+	start ir.Step
+}
+
+func (w way) route(p Packet, h Host) (choices, error) {
+	var c choices
+	for step := w.start; ; {
+		switch s := step.(type) {
+		case *ir.Guard:
+			if step = s.Else; w.holds(s.If, p, h) {
+				step = s.Then
+			}
+		case *ir.Masquerade:
+			c.masquerade, step = true, s.Next
+		case *ir.Balance:
+			c.endpoints, c.sticky = s.Endpoints, s.AffinitySeconds
+			return c, nil
+		case *ir.Refuse:
+			return choices{}, nil
+		default:
+			return choices{}, fmt.Errorf("graph: a step of type %T has no meaning", step)
+		}
+	}
+}
+
+func (w way) holds(c ir.Condition, p Packet, h Host) bool {
+	switch {
+	case c.FromPod:
+		return w.graph.Options.Pods.Match(p.Src.Addr(), p.In)
+	case c.FromNode:
+		return h.Local(p.Src.Addr())
+	}
+	return contains(c.Sources, p.Src.Addr())
+}

@@ -1,0 +1,82 @@
+package eval
+
+import (
+	"net/netip"
+
+	"svcc/ir"
+)
+
+// NewProgram evaluates a Program: the specification.
+func NewProgram(p *ir.Program) *Evaluator {
+	e := newEvaluator(p.Family, p.Options)
+	for i, s := range p.Services {
+		allowed := s.AllowedSources()
+		for _, f := range s.Frontends {
+			v := view{program: p, port: s, kind: f.Kind, allowed: allowed}
+			e.add(f, s.Protocol, &row{order: i, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
+		}
+		if s.HealthCheckNodePort != 0 {
+			e.open[s.HealthCheckNodePort] = true
+		}
+	}
+	return e
+}
+
+// view is a service port as one kind of its frontends shows it.
+type view struct {
+	program *ir.Program
+	port    *ir.ServicePort
+	kind    ir.FrontendKind
+	allowed []netip.Prefix
+}
+
+// guarded: source ranges guard load-balancer addresses only, and nothing
+// where there is no endpoint at all (rejection comes first).
+func (v view) guarded() bool {
+	return v.kind == ir.LoadBalancer && len(v.allowed) > 0 && v.port.Usable
+}
+
+// refuse is why this kind of frontend has no endpoints for strangers, or 0.
+func (v view) refuse() ir.Reason {
+	switch {
+	case !v.port.Usable:
+		return ir.NoEndpoints
+	case len(v.port.Endpoints(v.port.Policy(v.kind))) == 0:
+		return ir.NoLocalEndpoints
+	}
+	return 0
+}
+
+// route is the truth table of traffic policies (kube-proxy semantics, who gets
+// what): ClusterIPs masquerade clients that are no pods; external frontends
+// masquerade everybody under policy Cluster, and under policy Local lead pods
+// and the node itself to all endpoints, strangers to local ones, unmasqueraded.
+func (v view) route(p Packet, h Host) (choices, error) {
+	s, o := v.port, &v.program.Options
+	c := choices{sticky: s.AffinitySeconds}
+	pod := o.Pods.Match(p.Src.Addr(), p.In)
+	switch {
+	case v.kind == ir.ClusterIP:
+		c.endpoints = s.Endpoints(s.InternalPolicy)
+		c.masquerade = o.MasqueradeAll || o.Pods.Kind != ir.DetectNone && !pod
+	case v.guarded() && !contains(v.allowed, p.Src.Addr()):
+	case s.ExternalPolicy == ir.Cluster:
+		c.endpoints, c.masquerade = s.Cluster, true
+	case pod:
+		c.endpoints = s.Cluster
+	case h.Local(p.Src.Addr()):
+		c.endpoints, c.masquerade = s.Cluster, true
+	default:
+		c.endpoints = s.Local
+	}
+	return c, nil
+}
+
+func contains(ps []netip.Prefix, a netip.Addr) bool {
+	for _, p := range ps {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
