@@ -1,0 +1,48 @@
+# "make help" lists the targets.
+
+GO ?= go
+FUZZTIME ?= 2m
+# One go test run may not take longer than this; a hanging kernel test is a
+# failure, not a wait.
+TIMEOUT ?= 15m
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test golden kernel fuzz bench lint tidy
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the binary, bin/svcc
+	$(GO) build -o bin/svcc ./cmd/svcc
+
+demo: build ## compile the example cluster and print the rules of its node-0
+	bin/svcc build docs/example --node node-0 --cluster-cidr 10.128.0.0/9
+
+test: ## go vet and every test; kernel tests need root and the packages that .ci/run installs
+	$(GO) vet ./...
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./...
+
+golden: ## write anew what golden cases derive from the compiler (never their trace lines)
+	$(GO) test -count=1 ./golden -update
+
+kernel: ## only the tests that send packets through a kernel (root)
+	$(GO) test -count=1 -timeout $(TIMEOUT) -run Kernel ./...
+
+fuzz: ## each fuzz target for FUZZTIME (default 2m)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+bench: ## time, memory and size of builds of 100, 1000 and 10000 services
+	$(GO) run ./golden/bench
+
+lint: ## gofmt, go vet, staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+tidy: ## go.mod and go.sum as the imports need them
+	$(GO) mod tidy
