@@ -1,0 +1,162 @@
+package golden
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Case is one file of cases/.
+type Case struct {
+	File    string // its path
+	Name    string // the sentence that it shows
+	Flags   []string
+	Traces  []Trace
+	archive *txtar.Archive
+}
+
+// The sections that are not input.
+const (
+	secFlags       = "flags"
+	secTrace       = "trace"
+	secDiagnostics = "diagnostics"
+	secIR          = "ir"
+	secIPTables    = "iptables"
+)
+
+// ReadCase reads a case's file. The error names what is wrong with its form.
+func ReadCase(file string) (*Case, error) {
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{File: file, archive: a}
+	c.Name, _, _ = strings.Cut(string(a.Comment), "\n")
+	if want := kebab(c.Name) + ".txtar"; filepath.Base(file) != want {
+		return nil, fmt.Errorf("%s: by its name %q it should be called %s", file, c.Name, want)
+	}
+	c.Flags = strings.Fields(c.section(secFlags))
+	if c.Traces, err = ParseTraces(c.section(secTrace)); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+// check holds what would make a case say nothing, or less than it seems to.
+func (c *Case) check() error {
+	known := map[string]bool{}
+	for _, f := range c.archive.Files {
+		if known[f.Name] {
+			return fmt.Errorf("two sections %q", f.Name)
+		}
+		known[f.Name] = true
+		switch f.Name {
+		case secFlags, secTrace, secDiagnostics, secIR, secIPTables:
+		default:
+			if !isInput(f.Name) {
+				return fmt.Errorf("section %q is none that is read", f.Name)
+			}
+		}
+	}
+	if len(c.Inputs()) == 0 {
+		return fmt.Errorf("there is no input")
+	}
+	if len(c.Traces) == 0 && !c.Has(secDiagnostics) {
+		return fmt.Errorf("there are neither trace lines nor diagnostics")
+	}
+	return nil
+}
+
+func isInput(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+// Inputs are the names of the files that are built: all but those that a flag
+// names.
+func (c *Case) Inputs() (names []string) {
+	for _, f := range c.archive.Files {
+		if isInput(f.Name) && !slices.Contains(c.Flags, f.Name) && !slices.Contains(c.Flags, "--config="+f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// Unpack writes the input files into a directory.
+func (c *Case) Unpack(dir string) error {
+	for _, f := range c.archive.Files {
+		if !isInput(f.Name) {
+			continue
+		}
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Case) section(name string) string {
+	for _, f := range c.archive.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+// Has says whether the case has a section, be it empty.
+func (c *Case) Has(name string) bool {
+	return slices.ContainsFunc(c.archive.Files, func(f txtar.File) bool { return f.Name == name })
+}
+
+// Set replaces a section or adds it at the end; an empty text removes it. The
+// trace cannot be set.
+func (c *Case) Set(name, text string) {
+	if name == secTrace {
+		panic("trace lines are written by hand")
+	}
+	files := &c.archive.Files
+	i := slices.IndexFunc(*files, func(f txtar.File) bool { return f.Name == name })
+	switch {
+	case i >= 0 && text == "":
+		*files = slices.Delete(*files, i, i+1)
+	case i >= 0:
+		(*files)[i].Data = []byte(text)
+	case text != "":
+		*files = append(*files, txtar.File{Name: name, Data: []byte(text)})
+	}
+}
+
+// Write writes the case back if that changes anything.
+func (c *Case) Write() error {
+	text := txtar.Format(c.archive)
+	if old, err := os.ReadFile(c.File); err != nil || bytes.Equal(old, text) {
+		return err
+	}
+	return os.WriteFile(c.File, text, 0o644)
+}
+
+// kebab is a sentence as a file's name: its letters and digits in lower case,
+// with a hyphen for whatever is between them, without its first article. An
+// apostrophe joins.
+func kebab(s string) string {
+	s = strings.ReplaceAll(s, "'", "")
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(words) > 1 && slices.Contains([]string{"a", "an", "the"}, words[0]) {
+		words = words[1:]
+	}
+	return strings.Join(words, "-")
+}
