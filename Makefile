@@ -30,7 +30,8 @@ kernel: ## only the tests that send packets through a kernel (root)
 
 fuzz: ## each fuzz target for FUZZTIME (default 2m)
 	@set -e; for pkg in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	  list=$$($(GO) test -list '^Fuzz' $$pkg); \
+	  for target in $$(echo "$$list" | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$target"; \
 	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; \
