@@ -1,0 +1,395 @@
+package iptables
+
+import (
+	"fmt"
+	"strings"
+)
+
+// command reads a line that changes a chain.
+func (p *parser) command(line string) error {
+	var ok bool
+	if p.toks, ok = tokenize(p.toks[:0], line); !ok {
+		return fmt.Errorf("a quote is not closed")
+	}
+	toks := p.toks
+	if isCounters(toks[0].text) {
+		toks, line = toks[1:], strings.TrimLeft(line[len(toks[0].text):], " \t")
+	}
+	if len(toks) < 2 {
+		return fmt.Errorf("%s: a rule is \"-A CHAIN ...\"", quote(line))
+	}
+	name := toks[1].text
+	switch cmd := toks[0].text; cmd {
+	case "-A", "--append":
+		return p.addRule(name, toks[2:], line, 0)
+	case "-I", "--insert":
+		return p.insert(name, toks[2:], line)
+	case "-N", "--new-chain":
+		return p.newChain(name)
+	case "-X", "--delete-chain":
+		return p.deleteChain(name)
+	case "-P", "--policy":
+		return p.policyCommand(name, toks[2:])
+	default:
+		return fmt.Errorf("command %s is not one that makes rules", quote(cmd))
+	}
+}
+
+// insert reads -I with the only position that does not depend on rules that
+// may have been there before: the first.
+func (p *parser) insert(name string, toks []token, line string) error {
+	if len(toks) > 0 && isNumber(toks[0].text) {
+		if toks[0].text != "1" {
+			return fmt.Errorf("-I at position %s: only the first is known", quote(toks[0].text))
+		}
+		toks = toks[1:]
+	}
+	return p.addRule(name, toks, line, flagInserted)
+}
+
+func (p *parser) deleteChain(name string) error {
+	id, err := p.chain(name)
+	if err != nil {
+		return err
+	}
+	c := &p.rs.chains[id]
+	if c.builtin || c.refs > 0 || c.n > 0 {
+		return fmt.Errorf("chain %s cannot be deleted: it is built in or in use", quote(name))
+	}
+	delete(p.byName, name)
+	p.last = -1
+	return nil
+}
+
+func (p *parser) policyCommand(name string, toks []token) error {
+	id, err := p.chain(name)
+	if err != nil {
+		return err
+	}
+	if len(toks) == 0 {
+		return fmt.Errorf("-P %s: no policy", quote(name))
+	}
+	return p.setPolicy(id, toks[0].text)
+}
+
+// chain finds a declared chain of the open table. Rules of a chain mostly
+// follow each other, so the chain before is tried first.
+func (p *parser) chain(name string) (int32, error) {
+	if p.last >= 0 && p.rs.chains[p.last].name == name {
+		return p.last, nil
+	}
+	id, ok := p.byName[name]
+	if !ok {
+		return 0, fmt.Errorf("chain %s is not declared in table %s", quote(name), p.table)
+	}
+	p.last = id
+	return id, nil
+}
+
+// addRule reads a rule's matches and target.
+func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags) error {
+	id, err := p.chain(name)
+	if err != nil {
+		return err
+	}
+	r := &p.rule
+	r.reset(toks)
+	if err := r.read(); err != nil {
+		return err
+	}
+	r.check()
+	if !ours(name) && !r.jumpsToOurs() {
+		flags |= flagForeign
+	}
+	if r.do == doReject && r.value != 0 && flags&flagForeign == 0 {
+		r.fail("REJECT has no model but for port unreachable")
+	}
+	if r.trouble != "" {
+		if flags&flagForeign == 0 && (p.table == "nat" || p.table == "filter") {
+			return fmt.Errorf("%s: %s", quote(line), r.trouble)
+		}
+		flags |= flagOpaque
+		r.do, r.target = doNothing, p.rs.addTrouble(r.trouble)
+	}
+	p.store(id, flags, line)
+	return nil
+}
+
+func (r *ruleParser) jumpsToOurs() bool {
+	return (r.do == doJump || r.do == doGoto) && ours(r.rs.chains[r.target].name)
+}
+
+func (p *parser) store(chain int32, flags ruleFlags, line string) {
+	rs, r := p.rs, &p.rule
+	rule := parsedRule{
+		text: line, line: int32(p.line), chain: chain, first: int32(len(rs.conds)),
+		do: r.do, flags: flags, target: r.target, value: r.value, mask: r.mask,
+	}
+	rs.conds = append(append(rs.conds, r.plain...), r.conds...)
+	rule.n = uint16(len(rs.conds) - int(rule.first))
+	if rule.jumps() {
+		rs.chains[r.target].refs++
+	}
+	c := &rs.chains[chain]
+	c.n++
+	if flags&flagInserted != 0 {
+		c.inserted++
+	}
+	rs.rules = append(rs.rules, rule)
+}
+
+func (rs *ruleset) addTrouble(s string) int32 {
+	rs.troubles = append(rs.troubles, s)
+	return int32(len(rs.troubles) - 1)
+}
+
+// ours says whether a chain is kube-proxy's, of whatever service, or will be
+// taken for one. Other programs of Kubernetes have chains of that prefix too.
+func ours(chain string) bool {
+	if !strings.HasPrefix(chain, "KUBE-") {
+		return false
+	}
+	for _, p := range []string{"ROUTER-", "NWPLCY-", "POD-FW-", "KUBELET-", "IPTABLES-HINT"} {
+		if strings.HasPrefix(chain[len("KUBE-"):], p) {
+			return false
+		}
+	}
+	return true
+}
+
+// ruleParser holds one rule while it is read. The first thing that is not
+// understood becomes its trouble, and the rule is read on for its target.
+type ruleParser struct {
+	*parser
+	toks    []token
+	not     bool        // a ! stands before the option
+	plain   []condition // source, destination, interface, protocol: asked first
+	conds   []condition // of the modules, in order: their side effects are ordered
+	modules []*module
+	proto   uint32 // of -p, if it is not negated
+	to      *target
+	do      verb
+	target  int32
+	value   uint32
+	mask    uint32
+	trouble string
+}
+
+func (r *ruleParser) reset(toks []token) {
+	*r = ruleParser{parser: r.parser, toks: toks, plain: r.plain[:0], conds: r.conds[:0], modules: r.modules[:0], target: -1}
+}
+
+// fail notes why a rule cannot be modelled.
+func (r *ruleParser) fail(format string, args ...any) {
+	if r.trouble == "" {
+		r.trouble = fmt.Sprintf(format, args...)
+	}
+}
+
+// word takes the next word; "" and a trouble if there is none.
+func (r *ruleParser) word(of string) string {
+	if len(r.toks) == 0 {
+		r.fail("%s has no value", of)
+		return ""
+	}
+	t := r.toks[0]
+	r.toks = r.toks[1:]
+	return t.text
+}
+
+func (r *ruleParser) read() error {
+	for len(r.toks) > 0 {
+		t := r.toks[0]
+		r.toks = r.toks[1:]
+		if t.text == "!" && !t.quoted {
+			if r.not {
+				r.fail("! twice")
+			}
+			r.not = true
+			continue
+		}
+		if err := r.option(t); err != nil {
+			return err
+		}
+		r.not = false
+	}
+	if r.not {
+		r.fail("! at the end")
+	}
+	return nil
+}
+
+// option reads an option and its values. Only what makes the text unloadable
+// whatever the rule means is an error.
+func (r *ruleParser) option(t token) error {
+	switch t.text {
+	case "-s", "--source", "--src":
+		r.address(condSrc, r.word(t.text))
+	case "-d", "--destination", "--dst":
+		r.address(condDst, r.word(t.text))
+	case "-p", "--protocol", "--proto":
+		r.protocol(r.word(t.text))
+	case "-i", "--in-interface":
+		r.ifname(r.word(t.text))
+	case "-o", "--out-interface":
+		r.word(t.text)
+		r.fail("-o: the interface of exit is not known")
+	case "-m", "--match":
+		if r.not {
+			r.fail("! before %s", t.text)
+		}
+		r.load(r.word(t.text))
+	case "-j", "--jump", "-g", "--goto":
+		return r.setTarget(r.word(t.text), t.text)
+	case "-c", "--set-counters":
+		r.word(t.text)
+		r.word(t.text)
+	default:
+		r.moduleOption(t)
+	}
+	return nil
+}
+
+// load reads -m NAME.
+func (r *ruleParser) load(name string) {
+	m := moduleNamed(name)
+	if m == nil {
+		r.fail("match %s has no model", quote(name))
+		return
+	}
+	r.modules = append(r.modules, m)
+	if m.first != condNone {
+		r.add(condition{kind: m.first})
+	}
+}
+
+// moduleOption gives an option to the module that was loaded last of those
+// that know it, then to the target, then to the protocol's own module, which
+// -p loads by itself.
+func (r *ruleParser) moduleOption(t token) {
+	if t.quoted {
+		r.fail("%s: not an option", quote(t.text))
+		return
+	}
+	for i := len(r.modules) - 1; i >= 0; i-- {
+		if r.take(r.modules[i].options, t.text) {
+			return
+		}
+	}
+	if r.to != nil && r.take(r.to.options, t.text) {
+		return
+	}
+	if m := protocolModule(r.proto); m != nil && r.take(m.options, t.text) {
+		return
+	}
+	r.fail("option %s has no model", quote(t.text))
+	r.skip()
+}
+
+func (r *ruleParser) take(os []option, name string) bool {
+	for i := range os {
+		o := &os[i]
+		if o.name != name {
+			continue
+		}
+		value := ""
+		if o.value {
+			value = r.word(name)
+		}
+		if r.not && !o.not {
+			r.fail("! %s has no model", name)
+		}
+		if err := o.set(r, value); err != "" {
+			r.fail("%s %s: %s", name, quote(value), err)
+		}
+		return true
+	}
+	return false
+}
+
+// skip passes over the values of an option that is not known: up to the next
+// word that every rule may have.
+func (r *ruleParser) skip() {
+	for len(r.toks) > 0 {
+		t := r.toks[0]
+		if !t.quoted && (t.text == "!" || len(t.text) == 2 && t.text[0] == '-') {
+			return
+		}
+		r.toks = r.toks[1:]
+	}
+}
+
+// addPlain appends a condition of which a rule can have one a kind.
+func (r *ruleParser) addPlain(c condition) {
+	for i := range r.plain {
+		if r.plain[i].kind == c.kind {
+			r.fail("one option twice")
+		}
+	}
+	c.not = r.not
+	r.plain = append(r.plain, c)
+}
+
+// add appends a module's condition.
+func (r *ruleParser) add(c condition) {
+	c.not = r.not
+	r.conds = append(r.conds, c)
+}
+
+// latest is the condition that the last -m of a kind made.
+func (r *ruleParser) latest(k condKind) *condition {
+	for i := len(r.conds) - 1; i >= 0; i-- {
+		if r.conds[i].kind == k {
+			return &r.conds[i]
+		}
+	}
+	return nil
+}
+
+func (r *ruleParser) setTarget(name, option string) error {
+	if r.not || r.target >= 0 || r.to != nil {
+		r.fail("%s %s: a second target, or !", option, quote(name))
+		return nil
+	}
+	jumps := option == "-j" || option == "--jump"
+	if t := targetNamed(name); t != nil && jumps {
+		r.to, r.do = t, t.do
+		return nil
+	}
+	if foreignTargets[name] && jumps {
+		r.fail("target %s has no model", name)
+		return nil
+	}
+	id, ok := r.byName[name]
+	switch {
+	case !ok:
+		return fmt.Errorf("jumps to %s, which is neither a target nor a chain declared in table %s", quote(name), r.table)
+	case r.rs.chains[id].builtin:
+		return fmt.Errorf("jumps to %s, which is a built-in chain", name)
+	}
+	r.target, r.do = id, doJump
+	if !jumps {
+		r.do = doGoto
+	}
+	return nil
+}
+
+// check asks what only the whole rule can answer.
+func (r *ruleParser) check() {
+	for _, m := range r.modules {
+		if m.proto != 0 && m.proto != r.proto {
+			r.fail("-m %s without -p %s", m.name, m.name)
+		}
+	}
+	for i := range r.conds {
+		if why := incomplete(&r.conds[i]); why != "" {
+			r.fail("%s", why)
+		}
+	}
+	switch {
+	case r.do == doMark && r.value == 0 && r.mask == 0:
+		r.fail("MARK without a change of the mark")
+	case r.do == doDNAT && r.target < 0:
+		r.fail("DNAT without --to-destination")
+	}
+}

@@ -1,0 +1,217 @@
+package iptables
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// ip is an address as numbers; an IPv4 address is in lo.
+type ip struct{ hi, lo uint64 }
+
+func ipOf(a netip.Addr) ip {
+	if a.Is4() {
+		b := a.As4()
+		return ip{lo: uint64(binary.BigEndian.Uint32(b[:]))}
+	}
+	b := a.As16()
+	return ip{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+}
+
+func (a ip) and(m ip) ip { return ip{a.hi & m.hi, a.lo & m.lo} }
+
+// maskOf is the mask of a prefix length.
+func maskOf(f ir.Family, bits int) ip {
+	if f == ir.IPv4 {
+		return ip{lo: uint64(^uint32(0)) &^ (1<<(32-bits) - 1)}
+	}
+	if bits <= 64 {
+		return ip{hi: ^uint64(0) << (64 - bits)}
+	}
+	return ip{^uint64(0), ^uint64(0) << (128 - bits)}
+}
+
+// address reads -s and -d: "[!] ADDR[/LENGTH|/MASK]". Host names and lists have
+// no model.
+func (r *ruleParser) address(k condKind, s string) {
+	addr, mask, ok := r.rs.parseMaskedAddr(s)
+	if !ok {
+		r.fail("%s: not an address of %s", quote(s), r.rs.family)
+		return
+	}
+	c := condition{kind: k}
+	if r.rs.family == ir.IPv4 {
+		c.x, c.y = uint32(addr.lo), uint32(mask.lo)
+	} else {
+		c.kind += condSrc6 - condSrc
+		c.x = uint32(len(r.rs.wide))
+		r.rs.wide = append(r.rs.wide, wideMask{addr, mask})
+	}
+	r.addPlain(c)
+}
+
+func (rs *ruleset) parseMaskedAddr(s string) (addr, mask ip, ok bool) {
+	text, tail, slash := strings.Cut(s, "/")
+	a, ok := rs.parseAddr(text)
+	bits := 128
+	if rs.family == ir.IPv4 {
+		bits = 32
+	}
+	if !ok || !slash {
+		return ipOf(a), maskOf(rs.family, bits), ok
+	}
+	if m, ok := rs.parseAddr(tail); ok {
+		return ipOf(a).and(ipOf(m)), ipOf(m), true
+	}
+	n, err := strconv.ParseUint(tail, 10, 8)
+	if err != nil || int(n) > bits {
+		return ip{}, ip{}, false
+	}
+	mask = maskOf(rs.family, int(n))
+	return ipOf(a).and(mask), mask, true
+}
+
+func (rs *ruleset) parseAddr(s string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || !rs.family.Of(a) || a.Zone() != "" {
+		return netip.IPv6Unspecified(), false
+	}
+	return a, true
+}
+
+// protocolNames are those that dumps and hand-written rules use.
+var protocolNames = map[string]uint32{
+	"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "igmp": 2, "ipencap": 4,
+	"gre": 47, "esp": 50, "ah": 51, "vrrp": 112, "udplite": 136, "dccp": 33, "ospf": 89, "pim": 103,
+}
+
+// protocol reads -p. The kernel takes 0 for any.
+func (r *ruleParser) protocol(s string) {
+	n, ok := protocolNames[s]
+	if !ok && s != "all" {
+		if n, ok = parseNumber(s); !ok || n > 255 {
+			r.fail("protocol %s is unknown", quote(s))
+			return
+		}
+	}
+	if !r.not {
+		r.proto = n
+	}
+	if n != 0 {
+		r.addPlain(condition{kind: condProto, x: n})
+	}
+}
+
+// ifname reads -i; a + at the end stands for any rest.
+func (r *ruleParser) ifname(s string) {
+	c := condition{kind: condIn}
+	if n := len(s) - 1; n >= 0 && s[n] == '+' {
+		s, c.y = s[:n], 1
+	}
+	if s == "" && c.y == 0 || len(s) > 15 {
+		r.fail("%s cannot be an interface's name", quote(s))
+		return
+	}
+	c.x = r.rs.nameID(s)
+	r.addPlain(c)
+}
+
+// parseNumber reads an unsigned number as strtoul does: 0x is hexadecimal and a
+// leading 0 octal.
+func parseNumber(s string) (uint32, bool) {
+	base := 10
+	if len(s) > 2 && (s[:2] == "0x" || s[:2] == "0X") {
+		base, s = 16, s[2:]
+	} else if len(s) > 1 && s[0] == '0' {
+		base, s = 8, s[1:]
+	}
+	n, err := strconv.ParseUint(s, base, 32)
+	return uint32(n), err == nil
+}
+
+// parseMasked reads "VALUE[/MASK]".
+func parseMasked(s string) (value, mask uint32, ok bool) {
+	v, m, has := strings.Cut(s, "/")
+	if value, ok = parseNumber(v); !ok {
+		return 0, 0, false
+	}
+	if !has {
+		return value, ^uint32(0), true
+	}
+	mask, ok = parseNumber(m)
+	return value, mask, ok
+}
+
+// parsePorts reads "N", "N:M", ":M" or "N:". Port names have no model.
+func parsePorts(s string) (lo, hi uint16, ok bool) {
+	a, b, isRange := strings.Cut(s, ":")
+	if !isRange {
+		b = a
+	}
+	if a == "" && isRange {
+		a = "0"
+	}
+	if b == "" && isRange {
+		b = "65535"
+	}
+	l, err1 := strconv.ParseUint(a, 10, 16)
+	h, err2 := strconv.ParseUint(b, 10, 16)
+	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
+}
+
+// Probabilities are read in units of 1e-12. tolerance is what a fraction may
+// be off: half the tenth digit by printing, half of 2^-31 by the kernel's
+// resolution, and the rest by printing a dump; 3e-10 in all. Neighbours among
+// 1/1, 1/2, ... 1/50000 are further apart.
+const (
+	probabilityUnit = 1_000_000_000_000
+	tolerance       = 400
+)
+
+// parseProbability gives the exact fraction that a printed probability stands
+// for: 1/k if one is near enough, else the simplest one that is.
+func parseProbability(s string) (eval.Share, bool) {
+	p, ok := parseDecimal(s)
+	switch {
+	case !ok || p > probabilityUnit+tolerance:
+		return eval.Share{}, false
+	case p == 0:
+		return eval.Share{}, true
+	case p <= tolerance:
+		return eval.Of(p, probabilityUnit), true
+	}
+	k := (probabilityUnit + p/2) / p
+	if near := probabilityUnit / k; max(near, p)-min(near, p) <= tolerance {
+		return eval.OneIn(k), true
+	}
+	return eval.Of(simplest(p-tolerance, probabilityUnit, p+tolerance, probabilityUnit)), true
+}
+
+// parseDecimal reads "D.DDD" in units of 1e-12, cutting off what is smaller.
+func parseDecimal(s string) (uint64, bool) {
+	whole, frac, _ := strings.Cut(s, ".")
+	if !isNumber(whole) || len(whole) > 3 || frac != "" && !isNumber(frac) {
+		return 0, false
+	}
+	frac = (frac + "000000000000")[:12]
+	n, err := strconv.ParseUint(whole+frac, 10, 64)
+	return n, err == nil
+}
+
+// simplest is the fraction with the least denominator in [a/b, c/d], found
+// along the continued fractions of the bounds.
+func simplest(a, b, c, d uint64) (num, den uint64) {
+	whole := a / b
+	if a%b == 0 {
+		return whole, 1
+	}
+	if whole < c/d {
+		return whole + 1, 1
+	}
+	n, m := simplest(d, c%d, b, a%b)
+	return whole*n + m, n
+}

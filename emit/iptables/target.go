@@ -1,0 +1,125 @@
+package iptables
+
+import "net/netip"
+
+// verb is what a rule does to a packet that it matches.
+type verb uint8
+
+const (
+	doNothing verb = iota
+	doJump         // into target; back when that chain ends
+	doGoto         // into target; that chain ends where ours would
+	doReturn
+	doAccept
+	doDrop
+	doReject
+	doMark // mark = mark &^ mask ^ value
+	doDNAT
+	doMasquerade
+)
+
+// target is what -j names beside chains.
+type target struct {
+	name    string
+	do      verb
+	options []option
+}
+
+// targets are those with a model.
+var targets = []target{
+	{name: "DNAT", do: doDNAT, options: []option{
+		{"--to-destination", true, false, setDNAT},
+		// With a single address and port there is nothing to choose.
+		{"--random", false, false, ignore},
+		{"--persistent", false, false, ignore},
+	}},
+	{name: "MARK", do: doMark, options: []option{
+		{"--set-xmark", true, false, func(r *ruleParser, v string) string { return setXmark(r, v, false) }},
+		{"--set-mark", true, false, func(r *ruleParser, v string) string { return setXmark(r, v, true) }},
+		{"--or-mark", true, false, func(r *ruleParser, v string) string {
+			return setBits(r, v, func(n uint32) (uint32, uint32) { return n, n })
+		}},
+		{"--and-mark", true, false, func(r *ruleParser, v string) string {
+			return setBits(r, v, func(n uint32) (uint32, uint32) { return 0, ^n })
+		}},
+		{"--xor-mark", true, false, func(r *ruleParser, v string) string {
+			return setBits(r, v, func(n uint32) (uint32, uint32) { return n, 0 })
+		}},
+	}},
+	{name: "ACCEPT", do: doAccept},
+	{name: "RETURN", do: doReturn},
+	{name: "DROP", do: doDrop},
+	{name: "REJECT", do: doReject, options: []option{{"--reject-with", true, false, setReject}}},
+	{name: "MASQUERADE", do: doMasquerade, options: []option{
+		{"--random-fully", false, false, ignore},
+		{"--random", false, false, ignore},
+	}},
+}
+
+// foreignTargets are extensions without a model: no chain can have their name,
+// and a rule of somebody else's that uses one is opaque.
+var foreignTargets = map[string]bool{
+	"AUDIT": true, "CHECKSUM": true, "CLASSIFY": true, "CLUSTERIP": true, "CONNMARK": true, "CONNSECMARK": true,
+	"CT": true, "DNPT": true, "DSCP": true, "ECN": true, "HL": true, "HMARK": true, "IDLETIMER": true, "LED": true,
+	"LOG": true, "NETMAP": true, "NFLOG": true, "NFQUEUE": true, "NOTRACK": true, "QUEUE": true, "RATEEST": true,
+	"REDIRECT": true, "SECMARK": true, "SET": true, "SNAT": true, "SNPT": true, "SYNPROXY": true, "TCPMSS": true,
+	"TCPOPTSTRIP": true, "TEE": true, "TOS": true, "TPROXY": true, "TRACE": true, "TTL": true, "ULOG": true,
+}
+
+func targetNamed(name string) *target {
+	for i := range targets {
+		if targets[i].name == name {
+			return &targets[i]
+		}
+	}
+	return nil
+}
+
+func setDNAT(r *ruleParser, v string) string {
+	to, err := netip.ParseAddrPort(v)
+	if err != nil {
+		a, err := netip.ParseAddr(v)
+		if err != nil {
+			return "not one address, with or without a port"
+		}
+		to = netip.AddrPortFrom(a, 0)
+	}
+	if !r.rs.family.Of(to.Addr()) || to.Addr().Zone() != "" {
+		return "not an address of " + r.rs.family.String()
+	}
+	r.target = int32(len(r.rs.dests))
+	r.rs.dests = append(r.rs.dests, to)
+	return ""
+}
+
+func setXmark(r *ruleParser, v string, set bool) string {
+	value, mask, ok := parseMasked(v)
+	if !ok {
+		return "not a mark"
+	}
+	if set {
+		mask |= value
+	}
+	r.value, r.mask = value, mask
+	return ""
+}
+
+func setBits(r *ruleParser, v string, f func(uint32) (value, mask uint32)) string {
+	n, ok := parseNumber(v)
+	if !ok {
+		return "not a mark"
+	}
+	r.value, r.mask = f(n)
+	return ""
+}
+
+// setReject notes an answer that kube-proxy's rules never give: from a foreign
+// rule it is a refusal like any other, from one of ours a difference.
+func setReject(r *ruleParser, v string) string {
+	switch v {
+	case "icmp-port-unreachable", "port-unreach", "icmp6-port-unreachable":
+	default:
+		r.value = 1
+	}
+	return ""
+}

@@ -1,0 +1,204 @@
+package iptables
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"svcc/emit"
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// walker sends packets through a ruleset as the kernel would.
+//
+// A packet that comes in meets nat PREROUTING and then, by where its
+// destination is, filter INPUT, or filter FORWARD and nat POSTROUTING. One
+// that the node sends meets nat OUTPUT, filter OUTPUT and nat POSTROUTING, and
+// if it goes to the node itself filter INPUT too, by interface lo. nat is
+// consulted for new packets only. Tables mangle, raw and security are not
+// walked, and neither is nat INPUT; Foreign lists what they would do.
+type walker struct {
+	rs    *ruleset
+	base  [stageDone]int32 // the built-in chain of each stage; -1: no such table
+	index []*chainIndex    // of each chain; nil if it is short
+	own   bool             // foreign rules are passed over
+	pool  *sync.Pool       // of *walk
+}
+
+var _ emit.Walker = (*walker)(nil)
+
+// stage is one hook of one table, in the order in which packets come by.
+type stage uint8
+
+const (
+	natPrerouting stage = iota
+	natOutput
+	filterOutput
+	filterForward
+	natPostrouting
+	filterInput
+	stageDone
+)
+
+// stages name the hooks.
+var stages = [stageDone]struct{ table, hook string }{
+	natPrerouting:  {"nat", "PREROUTING"},
+	natOutput:      {"nat", "OUTPUT"},
+	filterOutput:   {"filter", "OUTPUT"},
+	filterForward:  {"filter", "FORWARD"},
+	natPostrouting: {"nat", "POSTROUTING"},
+	filterInput:    {"filter", "INPUT"},
+}
+
+func (s stage) nat() bool { return s == natPrerouting || s == natOutput || s == natPostrouting }
+
+// newWalker prepares a ruleset for walking.
+func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
+	if f != rs.family {
+		return nil, fmt.Errorf("rules of %s cannot be walked for %s", rs.family, f)
+	}
+	w := &walker{rs: rs, index: make([]*chainIndex, len(rs.chains))}
+	for s := range w.base {
+		w.base[s] = rs.builtin(stages[s].table, stages[s].hook)
+	}
+	for c := range rs.chains {
+		w.index[c] = newIndex(rs, int32(c))
+	}
+	w.pool = &sync.Pool{New: func() any { return &walk{w: w} }}
+	return w, nil
+}
+
+func (rs *ruleset) builtin(table, name string) int32 {
+	for i := range rs.chains {
+		if c := &rs.chains[i]; c.builtin && c.table == table && c.name == name {
+			return int32(i)
+		}
+	}
+	return -1
+}
+
+// Own is a walker over the same rules that passes over the foreign ones: those
+// that are not in a chain of kube-proxy's and do not jump into one.
+func (w *walker) Own() *walker {
+	o := *w
+	o.own = true
+	o.pool = &sync.Pool{New: func() any { return &walk{w: &o} }}
+	return &o
+}
+
+// Policy is what becomes of a packet for which a filter hook's rules decide
+// nothing (eval.Policy): Accept or Drop, as the built-in chain is declared.
+func (w *walker) Policy(hook string) eval.Verdict {
+	if c := w.rs.builtin("filter", hook); c >= 0 {
+		return w.rs.chains[c].policy
+	}
+	return eval.Accept
+}
+
+// Walk gives a packet's outcome. Errors name line and rule.
+func (w *walker) Walk(p eval.Packet, h eval.Host) (eval.Outcome, error) {
+	return w.follow(p, h, nil)
+}
+
+// Trace is Walk with every rule met that did something. Ways that part and
+// meet the same rule are one Hop, which has the sum of their shares.
+func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, error) {
+	t := &tracer{}
+	out, err := w.follow(p, h, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, t.sorted(w.rs), nil
+}
+
+func (w *walker) follow(p eval.Packet, h eval.Host, t *tracer) (eval.Outcome, error) {
+	if f := w.rs.family; !f.Of(p.Src.Addr()) || !f.Of(p.Dst.Addr()) {
+		return nil, fmt.Errorf("packet %s: not of %s", p, f)
+	}
+	k := w.pool.Get().(*walk)
+	defer w.pool.Put(k)
+	k.packet, k.host, k.want = p, h, nil
+	var lists []uint32
+	if p.Remembered.IsValid() {
+		if err := k.run(nil, nil); err != nil {
+			return nil, err
+		}
+		lists = k.listsOf(p.Remembered)
+	}
+	if err := k.run(lists, t); err != nil {
+		return nil, err
+	}
+	out, err := k.outcome()
+	if err != nil {
+		return nil, err
+	}
+	return eval.Normalize(out)
+}
+
+// outcome turns the ends that a run reached into branches.
+func (k *walk) outcome() ([]eval.Branch, error) {
+	out := make([]eval.Branch, len(k.ends))
+	var again *walk
+	for i := range k.ends {
+		e := &k.ends[i]
+		out[i] = e.branch()
+		if e.lists.n == 0 {
+			continue
+		}
+		if again == nil {
+			again = k.w.pool.Get().(*walk)
+			defer k.w.pool.Put(again)
+			again.packet, again.host = k.packet, k.host
+		}
+		var err error
+		if out[i].Sticky, err = again.sticky(e); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// sticky says for how long a client that went a way goes it again: the packet
+// is walked once more with the lists on that way remembered. The least age
+// that let it pass counts; -1 means that it may end elsewhere, or that memory
+// had no part in it.
+func (k *walk) sticky(e *state) (int, error) {
+	k.want = e
+	err := k.run(e.lists.ids[:e.lists.n], nil)
+	if errors.Is(err, errElsewhere) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	least := int64(0)
+	for i := range k.ends {
+		if s := k.ends[i].seconds; s != 0 && (least == 0 || s < least) {
+			least = s
+		}
+	}
+	if least == 0 {
+		return -1, nil
+	}
+	return int(least), nil
+}
+
+// listsOf are the lists into which the ways to an endpoint enter the client.
+func (k *walk) listsOf(to netip.AddrPort) []uint32 {
+	var out []uint32
+	for i := range k.ends {
+		e := &k.ends[i]
+		if e.to != to {
+			continue
+		}
+		for _, id := range e.lists.ids[:e.lists.n] {
+			if !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,383 @@
+package iptables
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"svcc/ir/eval"
+)
+
+// maxSteps and maxEnds bound a walk: ways can double at each rule. A service
+// of 10,000 endpoints takes about 30 steps an endpoint.
+const (
+	maxSteps = 1 << 22
+	maxEnds  = 1 << 16
+)
+
+var (
+	errTooMany   = errors.New("too many ways to follow")
+	errElsewhere = errors.New("ends elsewhere")
+	errLists     = errors.New("enters the client into more lists than are modelled")
+)
+
+// walk is one run of one packet. Its slices are kept for the next.
+type walk struct {
+	w          *walker
+	packet     eval.Packet
+	host       eval.Host
+	remembered []uint32 // recent lists that hold the client
+	want       *state   // if set, errElsewhere stops the run at any other end
+	trace      *tracer
+	steps      int
+	waiting    []state // ways not followed yet
+	frames     []frame
+	ends       []state
+}
+
+// frame is where a jump comes back to.
+type frame struct {
+	chain, pos int32
+	below      int32 // frame below, -1 for none
+	depth      int32
+}
+
+// state is a packet on one way.
+type state struct {
+	share        eval.Share
+	src, dst     ip
+	sport, dport uint16
+	to           netip.AddrPort // dst and dport
+	in           string
+	mark         uint32
+	stage        stage
+	chain, pos   int32
+	top          int32 // frame, -1 in a base chain
+	near         candidates
+	seconds      int64 // least --seconds of the lists that matched; 0 for none
+	lists        listSet
+	dnat, masq   bool
+	srcLocal     tri
+	dstLocal     tri
+	output       eval.Verdict
+	forward      eval.Verdict
+	input        eval.Verdict
+}
+
+// tri is a truth that may not be known yet.
+type tri uint8
+
+const (
+	unknown tri = iota
+	no
+	yes
+)
+
+func triOf(b bool) tri {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// listSet holds the few recent lists that one way enters the client into.
+type listSet struct {
+	ids [4]uint32
+	n   uint8
+}
+
+func (l *listSet) has(id uint32) bool {
+	for _, have := range l.ids[:l.n] {
+		if have == id {
+			return true
+		}
+	}
+	return false
+}
+
+// add says whether there was room.
+func (l *listSet) add(id uint32) bool {
+	if l.has(id) {
+		return true
+	}
+	if int(l.n) == len(l.ids) {
+		return false
+	}
+	l.ids[l.n] = id
+	l.n++
+	return true
+}
+
+// run follows every way of the packet; k.ends has where they end.
+func (k *walk) run(remembered []uint32, t *tracer) error {
+	k.remembered, k.trace, k.steps = remembered, t, 0
+	k.waiting, k.frames, k.ends = k.waiting[:0], k.frames[:0], k.ends[:0]
+	p := &k.packet
+	s := state{
+		share: eval.Whole, src: ipOf(p.Src.Addr()), dst: ipOf(p.Dst.Addr()), to: p.Dst,
+		sport: p.Src.Port(), dport: p.Dst.Port(), in: p.In, mark: p.Mark,
+	}
+	start := natPrerouting
+	if p.In == "" {
+		start = natOutput
+	}
+	if !k.enterStage(&s, start) {
+		if err := k.through(&s); err != nil {
+			return err
+		}
+	}
+	for len(k.waiting) > 0 {
+		s = k.waiting[len(k.waiting)-1]
+		k.waiting = k.waiting[:len(k.waiting)-1]
+		if err := k.through(&s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// through follows one way to its end.
+func (k *walk) through(s *state) error {
+	for s.stage != stageDone {
+		r := k.next(s)
+		if r == nil {
+			if !k.back(s) {
+				k.endStage(s, eval.Policy)
+			}
+			continue
+		}
+		if k.steps++; k.steps > maxSteps {
+			return r.error(errTooMany)
+		}
+		ok, err := k.matches(s, r)
+		if err == nil && ok {
+			err = k.do(s, r)
+		}
+		if err != nil {
+			return r.error(err)
+		}
+	}
+	return k.end(s)
+}
+
+// next is the next rule to try, nil at the chain's end.
+func (k *walk) next(s *state) *parsedRule {
+	rs := k.w.rs
+	for {
+		i := s.pos
+		if x := k.w.index[s.chain]; x != nil {
+			i = x.next(k, s)
+		}
+		c := &rs.chains[s.chain]
+		if i >= c.n {
+			return nil
+		}
+		s.pos = i + 1
+		r := &rs.rules[c.first+i]
+		if r.flags&flagOpaque == 0 && (!k.w.own || r.flags&flagForeign == 0) {
+			return r
+		}
+	}
+}
+
+// do does what a matching rule says.
+func (k *walk) do(s *state, r *parsedRule) error {
+	if why := misplaced(r.do, s.stage); why != "" {
+		return errors.New(why)
+	}
+	if k.trace != nil {
+		if err := k.trace.hop(k, s, r); err != nil {
+			return err
+		}
+	}
+	switch r.do {
+	case doJump:
+		depth := k.depth(s) + 1
+		k.frames = append(k.frames, frame{s.chain, s.pos, s.top, depth})
+		s.top = int32(len(k.frames) - 1)
+		s.enter(r.target, 0)
+	case doGoto:
+		s.enter(r.target, 0)
+	case doReturn:
+		if !k.back(s) {
+			k.endStage(s, eval.Policy)
+		}
+	case doMark:
+		s.mark = s.mark&^r.mask ^ r.value
+	case doAccept:
+		k.endStage(s, eval.Accept)
+	case doDrop:
+		k.endStage(s, eval.Drop)
+	case doReject:
+		k.endStage(s, eval.Reject)
+	case doDNAT:
+		s.rewriteDestination(k.w.rs.dests[r.target])
+		k.endStage(s, eval.Accept)
+	case doMasquerade:
+		k.rewriteSource(s)
+		k.endStage(s, eval.Accept)
+	}
+	return nil
+}
+
+// misplaced tells why the kernel would refuse an action at a hook.
+func misplaced(do verb, at stage) string {
+	switch {
+	case do == doDNAT && at != natPrerouting && at != natOutput:
+		return "DNAT outside nat PREROUTING and OUTPUT"
+	case do == doMasquerade && at != natPostrouting:
+		return "MASQUERADE outside nat POSTROUTING"
+	case (do == doDrop || do == doReject) && at.nat():
+		return "a refusal in table nat"
+	}
+	return ""
+}
+
+// depth is how many jumps a packet is below the built-in chain.
+func (k *walk) depth(s *state) int32 {
+	if s.top < 0 {
+		return 0
+	}
+	return k.frames[s.top].depth
+}
+
+func (s *state) enter(chain, pos int32) {
+	s.chain, s.pos, s.near.valid = chain, pos, false
+}
+
+// back returns from a chain that ends; false from the base chain.
+func (k *walk) back(s *state) bool {
+	if s.top < 0 {
+		return false
+	}
+	f := k.frames[s.top]
+	s.enter(f.chain, f.pos)
+	s.top = f.below
+	return true
+}
+
+func (s *state) rewriteDestination(to netip.AddrPort) {
+	if to.Port() == 0 {
+		to = netip.AddrPortFrom(to.Addr(), s.dport)
+	}
+	s.to, s.dst, s.dport = to, ipOf(to.Addr()), to.Port()
+	s.dnat, s.dstLocal = true, unknown
+}
+
+// rewriteSource gives the packet the node's first address of the family, if it
+// is known to have any.
+func (k *walk) rewriteSource(s *state) {
+	s.masq = true
+	for _, a := range k.host.Addrs {
+		if k.w.rs.family.Of(a) {
+			s.src, s.srcLocal = ipOf(a), yes
+			return
+		}
+	}
+}
+
+// endStage takes a hook's verdict and goes on to the next.
+func (k *walk) endStage(s *state, v eval.Verdict) {
+	switch s.stage {
+	case filterOutput:
+		s.output = v
+	case filterForward:
+		s.forward = v
+	case filterInput:
+		s.input = v
+	}
+	if v.Refused() {
+		s.stage = stageDone
+		return
+	}
+	k.enterStage(s, k.after(s))
+}
+
+// enterStage starts the first stage from this one on that has a chain for the
+// packet, and says whether there was none.
+func (k *walk) enterStage(s *state, at stage) (done bool) {
+	for s.stage = at; s.stage != stageDone; s.stage = k.after(s) {
+		chain := k.w.base[s.stage]
+		switch {
+		case s.stage.nat() && (k.packet.State != eval.New || chain < 0):
+			continue
+		case chain < 0:
+			k.policy(s)
+			continue
+		}
+		if s.stage == filterInput && k.packet.In == "" {
+			s.in = "lo"
+		}
+		s.top = -1
+		s.enter(chain, 0)
+		return false
+	}
+	return true
+}
+
+// policy is the verdict of a filter that the text does not have.
+func (k *walk) policy(s *state) {
+	switch s.stage {
+	case filterOutput:
+		s.output = eval.Policy
+	case filterForward:
+		s.forward = eval.Policy
+	case filterInput:
+		s.input = eval.Policy
+	}
+}
+
+// after is the stage that follows, by where the packet goes.
+func (k *walk) after(s *state) stage {
+	switch s.stage {
+	case natPrerouting:
+		if k.dstIsLocal(s) {
+			return filterInput
+		}
+		return filterForward
+	case natOutput:
+		return filterOutput
+	case filterOutput, filterForward:
+		return natPostrouting
+	case natPostrouting:
+		if k.packet.In == "" && k.dstIsLocal(s) {
+			return filterInput
+		}
+	}
+	return stageDone
+}
+
+func (k *walk) dstIsLocal(s *state) bool {
+	if s.dstLocal == unknown {
+		s.dstLocal = triOf(k.host.Local(s.to.Addr()))
+	}
+	return s.dstLocal == yes
+}
+
+// srcIsLocal is asked about the packet's own source: rewriteSource answers
+// for any other.
+func (k *walk) srcIsLocal(s *state) bool {
+	if s.srcLocal == unknown {
+		s.srcLocal = triOf(k.host.Local(k.packet.Src.Addr()))
+	}
+	return s.srcLocal == yes
+}
+
+// end notes where a way ended.
+func (k *walk) end(s *state) error {
+	if k.want != nil && (s.to != k.want.to || s.masq != k.want.masq) {
+		return errElsewhere
+	}
+	if len(k.ends) == maxEnds {
+		return fmt.Errorf("packet %s: %w", k.packet, errTooMany)
+	}
+	k.ends = append(k.ends, *s)
+	return nil
+}
+
+func (s *state) branch() eval.Branch {
+	return eval.Branch{
+		Share: s.share, To: s.to, DNAT: s.dnat, Masquerade: s.masq, Mark: s.mark,
+		Output: s.output, Forward: s.forward, Input: s.input,
+	}
+}

@@ -1,0 +1,112 @@
+package iptables
+
+import (
+	"fmt"
+	"slices"
+
+	"svcc/emit"
+	"svcc/ir/eval"
+)
+
+// tracer collects the rules that did something.
+type tracer struct {
+	met   []met
+	known map[metKey]int
+}
+
+// met is one rule that did one thing.
+type met struct {
+	metKey
+	share eval.Share
+}
+
+type metKey struct {
+	stage stage
+	rule  *parsedRule
+	depth int32
+	note  string
+}
+
+// hop notes a rule before its action is done.
+func (t *tracer) hop(k *walk, s *state, r *parsedRule) error {
+	note := k.note(s, r)
+	if note == "" {
+		return nil
+	}
+	key := metKey{s.stage, r, k.depth(s), note}
+	if i, ok := t.known[key]; ok {
+		sum, err := t.met[i].share.Add(s.share)
+		t.met[i].share = sum
+		return err
+	}
+	if t.known == nil {
+		t.known = map[metKey]int{}
+	}
+	t.known[key] = len(t.met)
+	t.met = append(t.met, met{key, s.share})
+	return nil
+}
+
+// note tells what a rule does.
+func (k *walk) note(s *state, r *parsedRule) string {
+	what := k.actionNote(s, r)
+	list := k.enters(s, r)
+	switch {
+	case list == "":
+		return what
+	case what == "":
+		return "remember " + list
+	}
+	return what + ", remember " + list
+}
+
+func (k *walk) actionNote(s *state, r *parsedRule) string {
+	switch r.do {
+	case doJump:
+		return "jump"
+	case doGoto:
+		return "goto"
+	case doReturn:
+		return "return"
+	case doAccept:
+		return "accept"
+	case doDrop:
+		return "drop"
+	case doReject:
+		return "reject"
+	case doMark:
+		return fmt.Sprintf("mark %#x", s.mark&^r.mask^r.value)
+	case doDNAT:
+		after := *s
+		after.rewriteDestination(k.w.rs.dests[r.target])
+		return "dnat " + after.to.String()
+	case doMasquerade:
+		return "masquerade"
+	}
+	return ""
+}
+
+// enters is the list into which a rule entered the client.
+func (k *walk) enters(s *state, r *parsedRule) string {
+	for _, c := range k.w.rs.conds[r.first : r.first+int32(r.n)] {
+		if c.kind == condRecent && (c.sub == recentSet || c.sub == recentUpdate) && s.lists.has(c.x) {
+			return k.w.rs.names[c.x]
+		}
+	}
+	return ""
+}
+
+// sorted gives the hops hook by hook, within a hook in the order in which they
+// were first met.
+func (t *tracer) sorted(rs *ruleset) []emit.Hop {
+	slices.SortStableFunc(t.met, func(a, b met) int { return int(a.stage) - int(b.stage) })
+	hops := make([]emit.Hop, len(t.met))
+	for i, m := range t.met {
+		at := stages[m.stage]
+		hops[i] = emit.Hop{
+			Hook: at.hook, Table: at.table, Chain: rs.chains[m.rule.chain].name, Depth: int(m.depth),
+			Rule: m.rule.text, Share: m.share, Note: m.note,
+		}
+	}
+	return hops
+}
