@@ -1,0 +1,145 @@
+package validate
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"svcc/compiler/addr"
+	"svcc/ir"
+	"svcc/ir/diag"
+)
+
+// address reads an address of a Service's spec and makes its text canonical.
+// It reports and returns the zero Addr where no rule may be made of it.
+func (c *checker) address(s *service, text *string, at path) netip.Addr {
+	a, canonical, err := addr.Parse(*text)
+	if err != nil {
+		c.onService(s, diag.BadAddress, at, "%v", err)
+		return netip.Addr{}
+	}
+	if kind := special(a); kind != "" {
+		c.onService(s, diag.SpecialAddress, at, "%s is %s address", a, kind)
+		return netip.Addr{}
+	}
+	if !canonical {
+		c.onService(s, diag.NotCanonical, at, "%q is read as %s", *text, a).Hint = "write " + a.String()
+		*text = a.String()
+	}
+	return a
+}
+
+// special names the kind of address that no Service and no endpoint may have;
+// "" for all others.
+func special(a netip.Addr) string {
+	switch {
+	case a.IsUnspecified():
+		return "the unspecified"
+	case a.IsLoopback():
+		return "a loopback"
+	case a.IsLinkLocalUnicast():
+		return "a link-local"
+	case a.IsMulticast():
+		return "a multicast"
+	}
+	return ""
+}
+
+func (c *checker) checkExternalIPs(s *service) {
+	ips := s.Value.Spec.ExternalIPs
+	if len(ips) > 0 && s.compiled {
+		c.onService(s, diag.ExternalIPsDeprecated, path{"spec", "externalIPs"}, "externalIPs are deprecated: they let a Service capture traffic to any address")
+	}
+	for i := range ips {
+		at := path{"spec", "externalIPs", i}
+		a := c.address(s, &ips[i], at)
+		s.externalIPs = append(s.externalIPs, a)
+		c.checkServed(s, a, at)
+		if who, isNode := c.nodes[a]; isNode && s.compiled {
+			c.onService(s, diag.ExternalIPIsNode, at, "external IP %s is an address of %s", a, who)
+		}
+	}
+}
+
+// checkServed reports an address that has no rules because the Service does
+// not exist in its family.
+func (c *checker) checkServed(s *service, a netip.Addr, at path) {
+	if !a.IsValid() || !s.compiled || c.faulty[s.key] {
+		return
+	}
+	if f := ir.FamilyOf(a); c.asked(f) && !s.serves(f) {
+		c.onService(s, diag.FamilyNotServed, at, "no rules for %s: the Service has no %s cluster IP", a, familyName(f))
+	}
+}
+
+func (c *checker) checkIngress(s *service) {
+	sp, ingress := &s.Value.Spec, s.Value.Status.LoadBalancer.Ingress
+	if sp.Type != corev1.ServiceTypeLoadBalancer {
+		if len(ingress) > 0 {
+			c.onService(s, diag.BadIngress, path{"status", "loadBalancer", "ingress"}, "a Service of type %q has load balancer addresses", sp.Type).Hint = "remove the status, or use type LoadBalancer"
+		}
+		return
+	}
+	for i := range ingress {
+		s.vips = append(s.vips, c.vip(s, i))
+	}
+	c.adviseVIPs(s)
+}
+
+// vip reads one entry of the status; the zero Addr for one without rules.
+func (c *checker) vip(s *service, i int) netip.Addr {
+	in := &s.Value.Status.LoadBalancer.Ingress[i]
+	if !c.checkIPMode(s, i) || in.IP == "" {
+		return netip.Addr{}
+	}
+	at := path{"status", "loadBalancer", "ingress", i, "ip"}
+	a, canonical, err := addr.Parse(in.IP)
+	if err != nil {
+		c.onService(s, diag.IngressNotAddress, at, "%v; this load balancer address is left out", err)
+		in.IP, in.IPMode = "", nil
+		return netip.Addr{}
+	}
+	if !canonical {
+		c.onService(s, diag.NotCanonical, at, "%q is read as %s", in.IP, a).Hint = "write " + a.String()
+		in.IP = a.String()
+	}
+	if in.IPMode != nil && *in.IPMode != corev1.LoadBalancerIPModeVIP {
+		return netip.Addr{}
+	}
+	c.checkServed(s, a, at)
+	if who, isNode := c.nodes[a]; isNode && s.compiled {
+		c.onService(s, diag.VIPIsNode, at, "load balancer address %s is an address of %s", a, who)
+	}
+	return a
+}
+
+func (c *checker) checkIPMode(s *service, i int) bool {
+	in := &s.Value.Status.LoadBalancer.Ingress[i]
+	at := path{"status", "loadBalancer", "ingress", i, "ipMode"}
+	switch {
+	case in.IPMode == nil:
+		return true
+	case *in.IPMode != corev1.LoadBalancerIPModeVIP && *in.IPMode != corev1.LoadBalancerIPModeProxy:
+		c.onService(s, diag.BadIngress, at, "ipMode %q is neither VIP nor Proxy", *in.IPMode)
+	case in.IP == "":
+		c.onService(s, diag.BadIngress, at, "ipMode is set without an ip")
+	default:
+		return true
+	}
+	return false
+}
+
+func (c *checker) adviseVIPs(s *service) {
+	ingress := s.Value.Status.LoadBalancer.Ingress
+	switch {
+	case !s.compiled:
+	case len(ingress) == 0:
+		c.onService(s, diag.NoLoadBalancerAddress, path{"spec", "type"}, "no load balancer address is known").Hint = "take the status from kubectl get service -o yaml"
+	case !slices.ContainsFunc(s.vips, netip.Addr.IsValid) && !slices.ContainsFunc(ingress, unusable):
+		c.onService(s, diag.NoVIP, path{"status", "loadBalancer", "ingress"}, "no load balancer address is served by the node: all are host names or have ipMode Proxy")
+	}
+}
+
+// unusable finds an entry that was emptied because its ip cannot be read.
+func unusable(in corev1.LoadBalancerIngress) bool { return in.IP == "" && in.Hostname == "" }

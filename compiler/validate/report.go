@@ -1,0 +1,73 @@
+package validate
+
+import (
+	"cmp"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"svcc/ir/diag"
+)
+
+// path leads to a field: see manifest.Object.At.
+type path = []any
+
+// onService adds a finding about a field of a Service.
+func (c *checker) onService(s *service, code diag.Code, at path, format string, args ...any) *diag.Diagnostic {
+	d := c.list.Add(code, s.At(at...), c.object("Service", s.Value.Namespace, s.Value.Name), format, args...)
+	if d.Severity == diag.Error {
+		c.faulty[s.key] = true
+	}
+	return d
+}
+
+// onSlice adds a finding about a field of an EndpointSlice; an error is its
+// Service's as well.
+func (c *checker) onSlice(x *slice, code diag.Code, at path, format string, args ...any) *diag.Diagnostic {
+	d := c.list.Add(code, x.At(at...), c.object("EndpointSlice", x.Value.Namespace, x.Value.Name), format, args...)
+	if d.Severity == diag.Error && x.owner != "" {
+		c.faulty[x.owner] = true
+	}
+	return d
+}
+
+// object names an object for people. A name that breaks the rules is quoted:
+// it may hold anything, line ends too.
+func (c *checker) object(kind, namespace, name string) string {
+	full := name
+	if namespace != "" {
+		full = namespace + "/" + name
+	}
+	if !c.names.isSubdomain(name) || namespace != "" && !c.names.isLabel(namespace) {
+		full = strconv.Quote(full)
+	}
+	return kind + " " + full
+}
+
+// names remembers which names were found good: a cluster repeats few of them
+// very often.
+type names struct{ labels, subdomains map[string]bool }
+
+func (n *names) isLabel(s string) bool { return remember(&n.labels, s, validation.IsDNS1123Label) }
+func (n *names) isSubdomain(s string) bool {
+	return remember(&n.subdomains, s, validation.IsDNS1123Subdomain)
+}
+
+func remember(known *map[string]bool, s string, check func(string) []string) bool {
+	good, seen := (*known)[s]
+	if !seen {
+		good = len(check(s)) == 0
+		if *known == nil {
+			*known = map[string]bool{}
+		}
+		(*known)[s] = good
+	}
+	return good
+}
+
+func compareObjects(a, b string, p, q diag.Pos) int { return cmp.Or(cmp.Compare(a, b), p.Compare(q)) }
+
+const (
+	labelRule     = "use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends"
+	subdomainRule = "use at most 253 lower-case letters, digits, '-' and '.', with a letter or digit at both ends"
+)
