@@ -1,6 +1,9 @@
 package emit
 
 import (
+	"fmt"
+	"strings"
+
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -25,6 +28,8 @@ type Backend interface {
 	// Parse reads the sections of one family back: its own text, or the
 	// tool's dump of a node. Errors name section and line.
 	Parse(f ir.Family, sections []Section) (Walker, error)
+	// Hook adds the jumps from the built-in chains to a section without them.
+	Hook(s Section) Section
 }
 
 // Walker sends packets through parsed rules. It is safe for use by several
@@ -35,6 +40,9 @@ type Walker interface {
 	Walk(p eval.Packet, h eval.Host) (eval.Outcome, error)
 	// Trace is Walk with the way told: the rules met, hook by hook.
 	Trace(p eval.Packet, h eval.Host) (eval.Outcome, []Hop, error)
+	// Foreign lists rules of other programs that packets meet and that the
+	// walker has no model for; it takes them not to match.
+	Foreign() []string
 }
 
 // Hop is one rule that a packet met and that did something.
@@ -46,4 +54,17 @@ type Hop struct {
 	Rule  string // as written in the parsed text
 	Share eval.Share
 	Note  string // what it did: "jump", "mark 0x4000", "dnat 10.0.0.1:80", ...
+}
+
+// String gives "PREROUTING nat   -A KUBE-SERVICES ...  => dnat 10.0.0.1:80",
+// indented by the depth of jumps.
+func (h Hop) String() string {
+	s := fmt.Sprintf("%s %s %s%s", h.Hook, h.Table, strings.Repeat("  ", h.Depth), h.Rule)
+	if h.Share != eval.Whole && !h.Share.IsZero() {
+		s += " (" + h.Share.String() + ")"
+	}
+	if h.Note != "" {
+		s += "  => " + h.Note
+	}
+	return s
 }

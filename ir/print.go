@@ -8,12 +8,18 @@ import (
 	"strings"
 )
 
-// Print writes the Program as stable text: one block a service port.
-func (p *Program) Print(w io.Writer) error {
+// Print writes the Program as stable text: one block a service port. Origins
+// are left out unless asked for: they change when files are arranged anew.
+func (p *Program) Print(w io.Writer, origins bool) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "program %s\n", head(p.Family, p.Node))
 	p.Options.print(b)
 	for _, s := range p.Services {
+		if origins {
+			fmt.Fprintf(b, "  %-49s %s\n", s.PortName, s.Origin)
+		} else {
+			fmt.Fprintf(b, "  %s\n", s.PortName)
+		}
 		s.print(b)
 	}
 	return b.Flush()
@@ -80,7 +86,6 @@ func (n NodePortAddresses) String() string {
 }
 
 func (s *ServicePort) print(w io.Writer) {
-	fmt.Fprintf(w, "  %-49s %s\n", s.PortName, s.Origin)
 	for _, f := range s.Frontends {
 		line := fmt.Sprintf("    %-13s %-36s policy %s", f.Kind, f.Destination(), s.Policy(f.Kind))
 		if f.Kind == LoadBalancer && len(s.SourceRanges) > 0 {

@@ -20,6 +20,16 @@ const (
 // String gives "ipv4" or "ipv6".
 func (f Family) String() string { return fmt.Sprintf("ipv%d", f) }
 
+// ParseFamily reads "ipv4" or "ipv6".
+func ParseFamily(s string) (Family, error) {
+	for _, f := range []Family{IPv4, IPv6} {
+		if s == f.String() {
+			return f, nil
+		}
+	}
+	return 0, fmt.Errorf("family %q is neither ipv4 nor ipv6", s)
+}
+
 // Of says whether an address belongs to the family. An IPv4-mapped IPv6
 // address belongs to neither: it must be unmapped first.
 func (f Family) Of(a netip.Addr) bool {

@@ -1,5 +1,11 @@
 package iptables
 
+import (
+	"bytes"
+
+	"svcc/emit"
+)
+
 // filterHooks and natHooks are the jumps from the built-in chains, from top to
 // bottom as kube-proxy's insertions leave them on a clean host.
 var (
@@ -29,4 +35,27 @@ var newOnly = states{list: "NEW"}
 // before the comment; to the kernel, and in a dump, that is the same rule.
 func hook(from, to, comment string, ms ...match) rule {
 	return rule{chain: from, early: ms, comment: comment, action: jump(to)}
+}
+
+// Hook puts the jumps from the built-in chains at the head of each table, as a
+// node that loads the section has them.
+func (Backend) Hook(s emit.Section) emit.Section {
+	hooks := map[string][]rule{"*filter": filterHooks, "*nat": natHooks}
+	var out []byte
+	for line := range bytes.Lines(s.Text) {
+		out = append(out, line...)
+		rules := hooks[string(bytes.TrimSpace(line))]
+		if rules == nil {
+			continue
+		}
+		if !bytes.Contains(s.Text, []byte(":"+chainFirewall+" ")) && &rules[0] == &filterHooks[0] {
+			out = append(out, ":"+chainFirewall+" - [0:0]\n"...)
+		}
+		for i := range rules {
+			// The hooks' own comments are constants, so there is no error.
+			out, _ = appendRule(out, &rules[i])
+		}
+	}
+	s.Text = out
+	return s
 }

@@ -2,9 +2,15 @@ package diag
 
 // 4: the node and the options. 5: what a mode or a level cannot do.
 const (
-	NodeNeeded Code = "SVCC4001"
+	NodeNeeded  Code = "SVCC4001"
+	NodeUnknown Code = "SVCC4002"
+	PodsUnknown Code = "SVCC4003"
+	BadOption   Code = "SVCC4004"
 )
 
 var nodes = map[Code]Info{
-	NodeNeeded: {Error, "the node is not known", "Rules for some services depend on a fact of the node (its name, address, zone or pod ranges) that neither the manifests nor the flags tell.", false},
+	NodeNeeded:  {Error, "the node is not known", "Rules for some services depend on a fact of the node (its name, address, zone or pod ranges) that neither the manifests nor the flags tell. A traffic policy Local and node hints need the name, zone hints the zone, source ranges and nodePortAddresses \"primary\" the address, detectLocalMode NodeCIDR the pod ranges.", false},
+	NodeUnknown: {Error, "no such node", "The manifests hold Node objects, but none of the name given. With a misspelt name every endpoint would seem to be on another node.", false},
+	PodsUnknown: {Warning, "pods cannot be told from other clients", "Without a cluster CIDR (or another detectLocalMode) nothing says which packets come from pods. As kube-proxy does, svcc then leaves out the masquerading of ClusterIP connections from outside the cluster, and treats pods as outsiders under externalTrafficPolicy Local.", false},
+	BadOption:   {Error, "an option that cannot be", "A value in a KubeProxyConfiguration or a flag is out of its range or contradicts another.", false},
 }

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"svcc/compiler"
+	"svcc/ir"
+)
+
+func newBuild(s streams) *cobra.Command {
+	var c compileFlags
+	var d diagnosticFlags
+	var out, printAfter string
+	var bare bool
+	cmd := &cobra.Command{
+		Use:   "build PATH...",
+		Short: "Compile manifests to rules",
+		Long:  "Compile the Services and EndpointSlices in files, directories (.yaml, .yml, .json) or standard input (-) to rules for one node.",
+		Args:  needPaths,
+		RunE: func(_ *cobra.Command, args []string) error {
+			o, err := c.options(args, "")
+			if err != nil {
+				return err
+			}
+			o.Stdin = s.in
+			r, err := compile(o, d, s, printer(s.err, printAfter))
+			if err != nil {
+				return err
+			}
+			return writeRuleset(r, bare, out, s.out)
+		},
+	}
+	c.register(cmd.Flags())
+	d.register(cmd.Flags())
+	cmd.Flags().StringVarP(&out, "output", "o", "-", "FILE, DIR/ (a file a tool, and the whole) or - for standard output")
+	cmd.Flags().BoolVar(&bare, "bare", false, "leave the Program out of the ruleset file")
+	cmd.Flags().StringVar(&printAfter, "print-after", "", "show the IR on standard error after a pass, after \"resolve\", or after \"all\"")
+	return cmd
+}
+
+func needPaths(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no PATH is given: files, directories or - are needed")
+	}
+	return nil
+}
+
+// compile runs the compiler and shows what it found. Its error knows the code.
+func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.Observer) (*compiler.Result, error) {
+	r, err := compiler.Compile(o, observe)
+	if err != nil {
+		return nil, exit{exitRefused, err}
+	}
+	d.show(s.err, r.Diagnostics)
+	d.stages(s.err, r)
+	if r.Units == nil {
+		return nil, exit{failure(r.Diagnostics), errors.New("there are errors: nothing is written")}
+	}
+	return r, nil
+}
+
+// printer shows the IR after the stage asked for.
+func printer(w io.Writer, stage string) compiler.Observer {
+	if stage == "" {
+		return nil
+	}
+	return func(name string, p *ir.Program, g *ir.Graph) error {
+		if stage != "all" && stage != name {
+			return nil
+		}
+		fmt.Fprintf(w, "--- after %s\n", name)
+		if g != nil {
+			return g.Print(w)
+		}
+		return p.Print(w, true)
+	}
+}

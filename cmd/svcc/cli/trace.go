@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"svcc/compiler"
+	"svcc/compiler/addr"
+	"svcc/emit"
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// traceFlags describe the packet.
+type traceFlags struct {
+	from, to, in, state, source string
+	mark                        uint32
+	local                       []string
+}
+
+func newTrace(s streams) *cobra.Command {
+	var c compileFlags
+	var d diagnosticFlags
+	var t traceFlags
+	cmd := &cobra.Command{
+		Use:   "trace PATH...|RULES --from pod|node|outside|IP --to IP:PORT[/PROTO]",
+		Short: "Show a packet's way through the rules",
+		Long: "Show the way of one packet, hook by hook, through the rules that the manifests make, or through RULES: a ruleset file or\n" +
+			"what iptables-save printed. A choice by chance is followed on every branch, with its share.",
+		Args: needPaths,
+		RunE: func(_ *cobra.Command, args []string) error {
+			o, err := c.options(args, "")
+			if err != nil {
+				return err
+			}
+			o.Stdin = s.in
+			dst, proto, err := parseDestination(t.to)
+			if err != nil {
+				return fmt.Errorf("--to: %w", err)
+			}
+			walker, p, err := walkerFor(args, o, d, s, ir.FamilyOf(dst.Addr()))
+			if err != nil {
+				return err
+			}
+			packet, host, err := t.packet(p, dst, proto)
+			if err != nil {
+				return err
+			}
+			return showTrace(s.out, walker, packet, host)
+		},
+	}
+	c.register(cmd.Flags())
+	d.register(cmd.Flags())
+	t.register(cmd)
+	return cmd
+}
+
+func (t *traceFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.from, "from", "", "who sends: pod, node, outside, or an address that comes in from outside or from the pods")
+	f.StringVar(&t.to, "to", "", "IP:PORT or [IP]:PORT, with /udp or /sctp if it is not tcp")
+	f.StringVar(&t.in, "in", "", "the interface of entry (default: one that fits --from)")
+	f.StringVar(&t.source, "source", "", "the source address, where --from is a word")
+	f.StringVar(&t.state, "state", "new", "new, established, related, invalid")
+	f.Uint32Var(&t.mark, "mark", 0, "the packet mark on arrival")
+	f.StringSliceVar(&t.local, "local", nil, "further addresses on the node's interfaces")
+	_ = cmd.MarkFlagRequired("from")
+	_ = cmd.MarkFlagRequired("to")
+}
+
+// parseDestination reads IP:PORT[/PROTO].
+func parseDestination(s string) (netip.AddrPort, ir.Protocol, error) {
+	dst, name, found := strings.Cut(s, "/")
+	if !found {
+		name = "tcp"
+	}
+	proto, err := ir.ParseProtocol(name)
+	if err != nil {
+		return netip.AddrPort{}, 0, err
+	}
+	a, err := netip.ParseAddrPort(dst)
+	if err != nil {
+		return netip.AddrPort{}, 0, fmt.Errorf("%q is not IP:PORT", dst)
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), proto, nil
+}
+
+// walkerFor reads one RULES file, or compiles manifests. The Program tells
+// about the node; for RULES it has only what the flags say.
+func walkerFor(args []string, o compiler.Options, d diagnosticFlags, s streams, f ir.Family) (emit.Walker, *ir.Program, error) {
+	if len(args) == 1 && args[0] != "-" {
+		if text, err := os.ReadFile(args[0]); err == nil && emit.IsRules(text) {
+			walkers, err := parseRules(args[0], text)
+			if err != nil {
+				return nil, nil, err
+			}
+			if walkers[f] == nil {
+				return nil, nil, fmt.Errorf("%s has no rules for %s", args[0], f)
+			}
+			p, err := compiler.Facts(o, f)
+			return walkers[f], p, err
+		}
+	}
+	o.NoProof = false
+	r, err := compile(o, d, s, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, u := range r.Units {
+		if u.Family == f {
+			return u.Walker, u.Program, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("the manifests have no service in %s", f)
+}
+
+// packet makes the packet and the host that the flags describe.
+func (t *traceFlags) packet(p *ir.Program, dst netip.AddrPort, proto ir.Protocol) (eval.Packet, eval.Host, error) {
+	clients := eval.NewClients(p)
+	host := clients.Host
+	for _, s := range t.local {
+		a, _, err := addr.Parse(s)
+		if err != nil {
+			return eval.Packet{}, host, fmt.Errorf("--local: %w", err)
+		}
+		host.Addrs = append(host.Addrs, a)
+	}
+	src, in, err := t.client(p, clients)
+	if err != nil {
+		return eval.Packet{}, host, err
+	}
+	if t.in != "" {
+		in = t.in
+	}
+	packet := eval.Packet{Src: netip.AddrPortFrom(src, eval.ClientPort), Dst: dst, Protocol: proto, In: in, Mark: t.mark}
+	for _, state := range []eval.State{eval.New, eval.Established, eval.Related, eval.Invalid} {
+		if state.String() == t.state {
+			packet.State = state
+			return packet, host, nil
+		}
+	}
+	return packet, host, fmt.Errorf("--state %q is none of new, established, related, invalid", t.state)
+}
+
+// client gives the source and the interface that --from means.
+func (t *traceFlags) client(p *ir.Program, c eval.Clients) (src netip.Addr, in string, err error) {
+	switch t.from {
+	case "pod":
+		if p.Options.Pods.Kind == ir.DetectNone {
+			return src, "", errors.New("--from pod: nothing says how pods are recognised; give --cluster-cidr, or a source address")
+		}
+		src, in = c.Pod, c.PodIn
+	case "node":
+		src = c.Node
+	case "outside":
+		src, in = c.Outside, c.OutsideIn
+	default:
+		if src, _, err = addr.Parse(t.from); err != nil {
+			return src, "", fmt.Errorf("--from %q is none of pod, node, outside, nor an address", t.from)
+		}
+		in = c.OutsideIn
+		if p.Options.Pods.Match(src, c.PodIn) && p.Options.Pods.Kind == ir.DetectCIDR {
+			in = c.PodIn
+		}
+	}
+	if t.source != "" {
+		if src, _, err = addr.Parse(t.source); err != nil {
+			return src, "", fmt.Errorf("--source: %w", err)
+		}
+	}
+	if !p.Family.Of(src) {
+		return src, "", fmt.Errorf("source %s and the destination are of different families", src)
+	}
+	return src, in, nil
+}
+
+func showTrace(w io.Writer, walker emit.Walker, p eval.Packet, h eval.Host) error {
+	fmt.Fprintf(w, "packet %s\n", p)
+	outcome, way, err := walker.Trace(p, h)
+	for _, hop := range way {
+		fmt.Fprintf(w, "  %s\n", hop)
+	}
+	if err != nil {
+		return exit{exitRefused, err}
+	}
+	for _, b := range outcome {
+		fmt.Fprintf(w, "=> %s\n", b)
+	}
+	return nil
+}

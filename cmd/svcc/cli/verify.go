@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"svcc/compiler"
+	"svcc/compiler/proof"
+	"svcc/emit"
+	"svcc/ir"
+)
+
+func newVerify(s streams) *cobra.Command {
+	var c compileFlags
+	var d diagnosticFlags
+	most := 10
+	cmd := &cobra.Command{
+		Use:   "verify RULES PATH...",
+		Short: "Prove rules against manifests",
+		Long: "Prove that RULES mean what the manifests say: a ruleset file, or what iptables-save (and ip6tables-save) print on a node,\n" +
+			"whether svcc or kube-proxy programmed it. Each service and packet that differs is named.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("RULES and at least one PATH are needed")
+			}
+			o, err := c.options(args[1:], "")
+			if err != nil {
+				return err
+			}
+			o.Stdin, o.NoProof = s.in, true
+			rules, err := readRules(args[0], s.in)
+			if err != nil {
+				return err
+			}
+			r, err := compile(o, d, s, nil)
+			if err != nil {
+				return err
+			}
+			return verify(s.out, rules, r, most)
+		},
+	}
+	c.register(cmd.Flags())
+	d.register(cmd.Flags())
+	cmd.Flags().IntVar(&most, "most", most, "show at most so many services in full")
+	return cmd
+}
+
+// readRules reads a ruleset file or a dump, by family.
+func readRules(path string, stdin io.Reader) (map[ir.Family]emit.Walker, error) {
+	var text []byte
+	var err error
+	if path == "-" {
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseRules(path, text)
+}
+
+func parseRules(path string, text []byte) (map[ir.Family]emit.Walker, error) {
+	sections, ruleset, err := emit.ReadRules(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	mode, hooked := "iptables", true
+	if ruleset != nil {
+		mode, hooked = ruleset.Head.Mode, ruleset.Head.Hooks
+	}
+	backend, ok := compiler.Backends[mode]
+	if !ok {
+		return nil, fmt.Errorf("%s: rules of mode %q cannot be read", path, mode)
+	}
+	walkers := map[ir.Family]emit.Walker{}
+	for _, s := range sections {
+		if !hooked {
+			s = backend.Hook(s)
+		}
+		w, err := backend.Parse(s.Family, []emit.Section{s})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, s.Family, err)
+		}
+		walkers[s.Family] = w
+	}
+	return walkers, nil
+}
+
+// verify compares every family of the manifests and tells what differs.
+func verify(w io.Writer, rules map[ir.Family]emit.Walker, r *compiler.Result, most int) error {
+	bad := false
+	for _, u := range r.Units {
+		walker := rules[u.Family]
+		if walker == nil {
+			fmt.Fprintf(w, "%s: the rules have no part for this family\n", u.Family)
+			bad = true
+			continue
+		}
+		differ, err := verifyFamily(w, u.Program, walker, most)
+		if err != nil {
+			return exit{exitRefused, err}
+		}
+		bad = bad || differ
+	}
+	if bad {
+		return exit{code: exitFindings}
+	}
+	return nil
+}
+
+// verifyFamily shows the first difference of each service, and counts the rest.
+func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int) (bool, error) {
+	counts := map[string]int{}
+	n, err := proof.Compare(p, walker, func(d proof.Difference) bool {
+		name := d.Probe.Service
+		if counts[name]++; counts[name] == 1 && len(counts) <= most {
+			fmt.Fprintf(w, "%s: %s\n", p.Family, d.Error())
+		}
+		return true
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, line := range walker.Foreign() {
+		fmt.Fprintf(w, "%s: not followed, another program's rule: %s\n", p.Family, line)
+	}
+	if len(counts) == 0 {
+		fmt.Fprintf(w, "%s: %d service ports, %d packets: the rules mean what the manifests say\n", p.Family, len(p.Services), n)
+		return false, nil
+	}
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	services := len(counts)
+	if counts[""] > 0 {
+		services--
+	}
+	fmt.Fprintf(w, "%s: %d of %d packets differ, of %d service ports\n", p.Family, total, n, services)
+	return true, nil
+}

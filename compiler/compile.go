@@ -1,0 +1,183 @@
+package compiler
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"svcc/compiler/manifest"
+	"svcc/compiler/passes"
+	"svcc/compiler/proof"
+	"svcc/compiler/resolve"
+	"svcc/compiler/validate"
+	"svcc/emit"
+	"svcc/emit/iptables"
+	"svcc/ir"
+	"svcc/ir/diag"
+)
+
+// Result is what a compilation gave.
+type Result struct {
+	// Units are the families' results; nil if an error stood in the way.
+	Units       []Unit
+	Diagnostics diag.List      // sorted
+	Skipped     map[string]int // objects of other kinds that were read, by kind
+	Stages      []Stage
+	options     Options
+	node        string
+}
+
+// Unit is one family's result, level by level.
+type Unit struct {
+	Family   ir.Family
+	Program  *ir.Program
+	Graph    *ir.Graph
+	Sections []emit.Section
+	Walker   emit.Walker // of the text; nil without proof
+}
+
+// Observer is called after resolving ("resolve") and after each pass, with what
+// there is then; nil for none.
+type Observer func(stage string, p *ir.Program, g *ir.Graph) error
+
+// Backends are the modes that exist.
+var Backends = map[string]emit.Backend{"iptables": iptables.Backend{}}
+
+// Compile runs the pipeline. What is wrong with the input is in the Result's
+// diagnostics, and Units are then nil unless KeepGoing left the faulty Services
+// out. An error is a fault of the options or of svcc itself.
+func Compile(o Options, observe Observer) (*Result, error) {
+	backend, ok := Backends[o.Mode]
+	if !ok {
+		return nil, fmt.Errorf("mode %q does not exist", o.Mode)
+	}
+	rows, err := passes.Select(passes.Table, o.Level, o.SkipPasses)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{options: o}
+	programs := r.frontEnd(o)
+	if programs == nil {
+		return r, nil
+	}
+	for _, p := range programs {
+		u := Unit{Family: p.Family, Program: p}
+		if err := r.backEnd(&u, backend, rows, observe); err != nil {
+			return nil, fmt.Errorf("internal error, nothing is written: %s: %w", p.Family, err)
+		}
+		r.Units = append(r.Units, u)
+		r.node = p.Node.Name
+	}
+	return r, nil
+}
+
+// frontEnd reads, checks and resolves the input; nil if it cannot be compiled.
+func (r *Result) frontEnd(o Options) []*ir.Program {
+	var set *manifest.Set
+	var found diag.List
+	r.stage("load", func() {
+		paths := o.Paths
+		if o.Config != "" {
+			paths = append([]string{o.Config}, paths...)
+		}
+		set, found = manifest.Load(paths, o.Stdin, manifest.Options{Endpoints: o.Endpoints})
+		r.Skipped = set.Skipped
+	})
+	var faulty map[string]bool
+	var options resolve.Options
+	r.stage("validate", func() {
+		var list diag.List
+		options, list = merge(set, o)
+		found = append(found, list...)
+		validate.Defaults(set)
+		checked := validate.Check(set, validate.Options{Families: o.Families, NodeIPs: options.NodeIPs, ServiceCIDRs: o.ServiceCIDRs})
+		found = append(found, checked.Diagnostics...)
+		faulty = checked.Faulty
+	})
+	var programs []*ir.Program
+	r.stage("resolve", func() {
+		var list diag.List
+		programs, list = resolve.Resolve(set, faulty, options)
+		found = append(found, list...)
+	})
+	if o.Strict {
+		found = found.Strict()
+	}
+	r.Diagnostics = found.Sort()
+	if !compilable(r.Diagnostics, o.KeepGoing) {
+		return nil
+	}
+	return programs
+}
+
+// compilable says whether errors leave something to compile: only those of
+// single objects (codes 2xxx, 3xxx) do, whose Services are left out.
+func compilable(list diag.List, keepGoing bool) bool {
+	for _, d := range list.Errors() {
+		if stage := d.Code[len("SVCC")]; !keepGoing || stage != '2' && stage != '3' {
+			return false
+		}
+	}
+	return true
+}
+
+// backEnd optimizes, emits and proves one family.
+func (r *Result) backEnd(u *Unit, backend emit.Backend, rows []passes.Pass, observe Observer) error {
+	var err error
+	r.stage("optimize", func() {
+		if observe != nil {
+			err = observe("resolve", u.Program, nil)
+		}
+		if err == nil {
+			u.Graph, err = passes.Run(rows, u.Program, observe)
+		}
+		if err == nil {
+			err = u.Graph.Check()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.stage("emit", func() {
+		u.Sections, err = backend.Emit(u.Graph, emit.Options{Level: r.options.Level, Hooks: r.options.Hooks})
+	})
+	if err != nil || r.options.NoProof {
+		return err
+	}
+	r.stage("proof", func() { err = r.prove(u, backend) })
+	return err
+}
+
+// prove parses the text back. The jumps from the built-in chains are part of
+// what is proved, whether or not they are part of what is given out.
+func (r *Result) prove(u *Unit, backend emit.Backend) error {
+	sections := slices.Clone(u.Sections)
+	for i := range sections {
+		if !r.options.Hooks {
+			sections[i] = backend.Hook(sections[i])
+		}
+	}
+	var err error
+	if u.Walker, err = backend.Parse(u.Family, sections); err != nil {
+		return err
+	}
+	return proof.First(u.Program, u.Walker)
+}
+
+// Ruleset is the file that the result makes.
+func (r *Result) Ruleset(bare bool) (*emit.Ruleset, error) {
+	rs := &emit.Ruleset{Head: emit.Head{Mode: r.options.Mode, Node: r.node, Level: r.options.Level, Hooks: r.options.Hooks}}
+	for _, u := range r.Units {
+		rs.Head.Families = append(rs.Head.Families, u.Family)
+		rs.Sections = append(rs.Sections, u.Sections...)
+		if bare {
+			continue
+		}
+		var b bytes.Buffer
+		if err := u.Program.Print(&b, false); err != nil {
+			return nil, err
+		}
+		rs.Programs = append(rs.Programs, b.String())
+	}
+	return rs, nil
+}

@@ -1,0 +1,84 @@
+// Package proof holds rules against the Program that they should mean: it walks
+// probe packets through parsed rules and compares each outcome with the
+// specification's.
+//
+// When reviewing a change here, look for: a difference that is forgiven, and a
+// walker's error that is not reported as a difference.
+package proof
+
+import (
+	"fmt"
+	"strings"
+
+	"svcc/emit"
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// Difference is a packet that rules treat otherwise than they should.
+type Difference struct {
+	Probe eval.Probe
+	Want  eval.Outcome
+	Got   eval.Outcome
+	Err   error      // why the walk ended early; Got is then empty
+	Way   []emit.Hop // the rules that the packet met
+}
+
+// Compare walks every probe of a Program and calls found for each difference
+// until it returns false. The number of probes is returned.
+func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, error) {
+	spec := eval.NewProgram(p)
+	n := 0
+	for probe := range eval.Probes(p) {
+		n++
+		want, err := spec.Outcome(probe.Packet, probe.Host)
+		if err != nil {
+			return n, fmt.Errorf("%s: %w", probe, err)
+		}
+		got, err := w.Walk(probe.Packet, probe.Host)
+		if err == nil && got.Equal(want) {
+			continue
+		}
+		d := Difference{Probe: probe, Want: want, Got: got, Err: err}
+		if _, d.Way, err = w.Trace(probe.Packet, probe.Host); err != nil && d.Err == nil {
+			d.Err = err
+		}
+		if !found(d) {
+			break
+		}
+	}
+	return n, nil
+}
+
+// First gives an error that tells the first difference, or nil.
+func First(p *ir.Program, w emit.Walker) error {
+	var first error
+	_, err := Compare(p, w, func(d Difference) bool {
+		first = d
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	return first
+}
+
+// Error tells the packet, what should happen to it, what would, and its way.
+func (d Difference) Error() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "packet %s\n", d.Probe)
+	fmt.Fprintf(&s, "  should: %s", indent(d.Want.String()))
+	if d.Err != nil {
+		fmt.Fprintf(&s, "  cannot be followed: %v\n", d.Err)
+	} else {
+		fmt.Fprintf(&s, "  would:  %s", indent(d.Got.String()))
+	}
+	for _, h := range d.Way {
+		fmt.Fprintf(&s, "  %s\n", h)
+	}
+	return strings.TrimSuffix(s.String(), "\n")
+}
+
+func indent(lines string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(lines, "\n"), "\n", "\n          ") + "\n"
+}

@@ -1,0 +1,107 @@
+package resolve
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"svcc/compiler/addr"
+	"svcc/compiler/manifest"
+	"svcc/ir"
+	"svcc/ir/diag"
+)
+
+// Resolve gives a Program for each family, in the order IPv4, IPv6, leaving out
+// the Services named in skip ("ns/name"). Service ports and endpoints come in
+// no particular order. The diagnostics name what the rules would need to know
+// of the node; with an error among them the Programs are not to be used.
+func Resolve(set *manifest.Set, skip map[string]bool, o Options) ([]*ir.Program, diag.List) {
+	var list diag.List
+	facts := newFacts(set, o, &list)
+	slices := indexSlices(set)
+	services := ours(set, skip)
+	var programs []*ir.Program
+	for _, f := range families(services, o.Families) {
+		r := &resolver{family: f, options: o, facts: facts, diagnostics: &list}
+		p := &ir.Program{Family: f, Options: r.irOptions(services)}
+		for _, s := range services {
+			r.service(p, s, slices[serviceKey{s.Value.Namespace, s.Value.Name, f}])
+		}
+		p.Node = facts.node(f)
+		programs = append(programs, p)
+	}
+	facts.report(&list)
+	return programs, list
+}
+
+type resolver struct {
+	family      ir.Family
+	options     Options
+	facts       *facts
+	diagnostics *diag.List
+}
+
+type service = manifest.Object[*corev1.Service]
+
+// labelProxyName marks a Service that another proxy serves.
+const labelProxyName = "service.kubernetes.io/service-proxy-name"
+
+// ours are the Services that kube-proxy would program.
+func ours(set *manifest.Set, skip map[string]bool) []*service {
+	var out []*service
+	for _, s := range set.Services {
+		v := s.Value
+		_, other := v.Labels[labelProxyName]
+		none := v.Spec.ClusterIP == "" || v.Spec.ClusterIP == corev1.ClusterIPNone
+		if other || none || v.Spec.Type == corev1.ServiceTypeExternalName || skip[v.Namespace+"/"+v.Name] {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// families are those asked for, or those in which some Service has an address;
+// IPv4 if there is none at all.
+func families(services []*service, asked []ir.Family) []ir.Family {
+	has := map[ir.Family]bool{}
+	for _, f := range asked {
+		has[f] = true
+	}
+	for i := 0; i < len(services) && len(asked) == 0; i++ {
+		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+			if clusterIP(services[i].Value, f) != "" {
+				has[f] = true
+			}
+		}
+	}
+	switch {
+	case has[ir.IPv4] && has[ir.IPv6]:
+		return []ir.Family{ir.IPv4, ir.IPv6}
+	case has[ir.IPv6]:
+		return []ir.Family{ir.IPv6}
+	}
+	return []ir.Family{ir.IPv4}
+}
+
+// clusterIP is a Service's address in a family, or "".
+func clusterIP(s *corev1.Service, f ir.Family) string {
+	if len(s.Spec.IPFamilies) == 0 {
+		if a, _, err := addr.Parse(s.Spec.ClusterIP); err == nil && f.Of(a) {
+			return s.Spec.ClusterIP
+		}
+		return ""
+	}
+	for i, x := range s.Spec.IPFamilies {
+		if string(x) == familyName(f) && i < len(s.Spec.ClusterIPs) {
+			return s.Spec.ClusterIPs[i]
+		}
+	}
+	return ""
+}
+
+// familyName is the API's name of a family.
+func familyName(f ir.Family) string {
+	if f == ir.IPv4 {
+		return string(corev1.IPv4Protocol)
+	}
+	return string(corev1.IPv6Protocol)
+}

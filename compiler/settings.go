@@ -1,0 +1,186 @@
+package compiler
+
+import (
+	"fmt"
+	"strings"
+
+	"svcc/compiler/addr"
+	"svcc/compiler/manifest"
+	"svcc/compiler/resolve"
+	"svcc/ir"
+	"svcc/ir/diag"
+)
+
+// settings merges kube-proxy's defaults, a KubeProxyConfiguration and flags,
+// in this order, and checks the result.
+type settings struct {
+	resolve.Options
+	list diag.List
+	pos  diag.Pos // of the configuration, where a fault can come from it
+}
+
+// merge gives the options for resolving. The configuration is the one of
+// --config, else the one in the manifests.
+func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
+	s := settings{Options: resolve.NewOptions()}
+	s.Families = o.Families
+	switch len(set.ProxyConfigs) {
+	case 0:
+	case 1:
+		s.pos = set.ProxyConfigs[0].Pos
+		s.config(set.ProxyConfigs[0].Value)
+	default:
+		d := s.list.Add(diag.BadOption, set.ProxyConfigs[1].Pos, "", "two KubeProxyConfigurations are given")
+		d.Related = []diag.Related{{Pos: set.ProxyConfigs[0].Pos, Message: "the other one"}}
+	}
+	s.flags(o.Flags)
+	s.check()
+	return s.Options, s.list
+}
+
+func (s *settings) fault(format string, args ...any) {
+	s.list.Add(diag.BadOption, s.pos, "", format, args...)
+}
+
+func (s *settings) config(c *manifest.ProxyConfig) {
+	s.Node = c.HostnameOverride
+	if a, _, err := addr.Parse(c.BindAddress); err == nil && !a.IsUnspecified() {
+		s.NodeIPs = append(s.NodeIPs, a)
+	}
+	s.Detect = resolve.DetectMode(c.DetectLocalMode)
+	s.Interface = c.DetectLocal.BridgeInterface
+	if s.Detect == resolve.DetectInterfacePrefix {
+		s.Interface = c.DetectLocal.InterfaceNamePrefix
+	}
+	s.clusterCIDR(c.ClusterCIDR)
+	s.NodePortAddresses = c.NodePortAddresses
+	s.MasqueradeAll = c.IPTables.MasqueradeAll
+	set(&s.LocalhostNodePorts, c.IPTables.LocalhostNodePorts)
+	if c.IPTables.MasqueradeBit != nil {
+		s.MasqueradeBit = int(*c.IPTables.MasqueradeBit)
+	}
+	s.TCPBeLiberal = c.Conntrack.TCPBeLiberal
+	if on, given := c.FeatureGates["AllowServiceExternalIPs"]; given {
+		s.ExternalIPs = on
+	}
+}
+
+func (s *settings) flags(f Flags) {
+	set(&s.Node, f.Node)
+	if f.NodeIPs != nil {
+		s.NodeIPs = f.NodeIPs
+	}
+	if f.Zone != nil {
+		s.Zone = f.Zone
+	}
+	if f.DetectLocalMode != nil {
+		s.Detect = resolve.DetectMode(*f.DetectLocalMode)
+	}
+	set(&s.Interface, f.DetectInterface)
+	if f.ClusterCIDR != nil {
+		s.ClusterCIDRs = nil
+		s.clusterCIDR(*f.ClusterCIDR)
+	}
+	if f.NodePortAddresses != nil {
+		s.NodePortAddresses = f.NodePortAddresses
+	}
+	set(&s.LocalhostNodePorts, f.LocalhostNodePorts)
+	set(&s.MasqueradeAll, f.MasqueradeAll)
+	set(&s.MasqueradeBit, f.MasqueradeBit)
+	set(&s.TCPBeLiberal, f.TCPBeLiberal)
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// clusterCIDR reads one range, or one of each family.
+func (s *settings) clusterCIDR(list string) {
+	seen := map[ir.Family]bool{}
+	for text := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		p, _, err := addr.ParsePrefix(text)
+		if err != nil {
+			s.fault("cluster CIDR %v", err)
+			continue
+		}
+		if f := ir.FamilyOf(p.Addr()); seen[f] {
+			s.fault("cluster CIDR %q has two ranges of %s", list, f)
+		} else {
+			seen[f] = true
+		}
+		s.ClusterCIDRs = append(s.ClusterCIDRs, p)
+	}
+}
+
+// check holds the merged options to what kube-proxy accepts.
+func (s *settings) check() {
+	if s.MasqueradeBit < 0 || s.MasqueradeBit > 31 {
+		s.fault("masquerade bit %d is not within 0 to 31", s.MasqueradeBit)
+	}
+	switch s.Detect {
+	case "", resolve.DetectClusterCIDR, resolve.DetectNodeCIDR:
+	case resolve.DetectBridge, resolve.DetectInterfacePrefix:
+		if err := checkInterface(s.Interface); err != nil {
+			s.fault("detectLocalMode %s: %v", s.Detect, err)
+		}
+	default:
+		s.fault("detectLocalMode %q is none of ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix", s.Detect)
+	}
+	s.checkNodePortAddresses()
+}
+
+// checkInterface holds a name to what the kernel and iptables can express:
+// 15 bytes, nothing that would end a word, no + of iptables' own.
+func checkInterface(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("an interface name or prefix is needed")
+	case len(name) > 15:
+		return fmt.Errorf("interface %q is longer than 15 bytes", name)
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("/+!\"'\\", r) }):
+		return fmt.Errorf("interface %q holds a character that no rule can express", name)
+	}
+	return nil
+}
+
+func (s *settings) checkNodePortAddresses() {
+	seen := map[string]bool{}
+	for _, text := range s.NodePortAddresses {
+		if seen[text] {
+			s.fault("nodePortAddresses has %q twice", text)
+		}
+		seen[text] = true
+		if text == "primary" || text == "localhost" || text == "all" {
+			continue
+		}
+		p, _, err := addr.ParsePrefix(text)
+		if err != nil {
+			s.fault("nodePortAddresses: %v, nor primary, localhost or all", err)
+		} else if lo := ir.FamilyOf(p.Addr()).Loopback(); p.Bits() > 0 && p.Bits() < lo.Bits() && p.Overlaps(lo) {
+			s.fault("nodePortAddresses: %s holds loopback and other addresses; give them apart", p)
+		}
+	}
+}
+
+// Facts gives a Program without services: what options alone say of a node.
+func Facts(o Options, f ir.Family) (*ir.Program, error) {
+	set := &manifest.Set{}
+	if o.Config != "" {
+		var list diag.List
+		if set, list = manifest.Load([]string{o.Config}, nil, manifest.Options{}); len(list.Errors()) > 0 {
+			return nil, fmt.Errorf("%s", list.Errors()[0])
+		}
+	}
+	options, list := merge(set, o)
+	if bad := list.Errors(); len(bad) > 0 {
+		return nil, fmt.Errorf("%s", bad[0])
+	}
+	options.Families = []ir.Family{f}
+	programs, _ := resolve.Resolve(set, nil, options)
+	return programs[0], nil
+}

@@ -1,0 +1,216 @@
+package emit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"svcc/ir"
+)
+
+// Ruleset is the one file that a build writes: what it is for, the sections
+// for the tools, and the Programs that they were proved against.
+type Ruleset struct {
+	Head     Head
+	Sections []Section
+	Programs []string // ir.Program printed for a file, one a family
+}
+
+// Head says what a ruleset is for.
+type Head struct {
+	Mode     string
+	Node     string // "" if nothing in it depends on the node
+	Families []ir.Family
+	Level    int
+	Hooks    bool
+}
+
+const (
+	signature  = "svcc ruleset v1"
+	meta       = "#! "
+	sectionRow = "#! section "
+	programRow = "#: "
+	sealRow    = "#! end sha256="
+)
+
+// String gives the head's fields as the first line has them.
+func (h Head) String() string {
+	node := h.Node
+	if node == "" {
+		node = "-"
+	}
+	var fs []string
+	for _, f := range h.Families {
+		fs = append(fs, f.String())
+	}
+	hooks := "no"
+	if h.Hooks {
+		hooks = "yes"
+	}
+	return fmt.Sprintf("%s mode=%s node=%s families=%s level=%d hooks=%s", signature, h.Mode, node, strings.Join(fs, ","), h.Level, hooks)
+}
+
+// Marshal prints the file. With one section it starts with "#!", so that the
+// section's tool can load it as it is; with more, the first line is bare, and
+// every tool stops there: fed to one tool, a later section would load over an
+// earlier one. The last line seals every byte before it.
+func (r *Ruleset) Marshal() []byte {
+	var b bytes.Buffer
+	if len(r.Sections) == 1 {
+		b.WriteString(meta)
+	}
+	fmt.Fprintf(&b, "%s\n", r.Head)
+	for _, line := range r.usage() {
+		fmt.Fprintf(&b, "# %s\n", line)
+	}
+	for _, s := range r.Sections {
+		fmt.Fprintf(&b, "%s%s %s\n", sectionRow, s.Tool, s.Family)
+		b.Write(s.Text)
+	}
+	for _, p := range r.Programs {
+		for line := range strings.Lines(p) {
+			b.WriteString(programRow + line)
+		}
+	}
+	fmt.Fprintf(&b, "%s%x\n", sealRow, sha256.Sum256(b.Bytes()))
+	return b.Bytes()
+}
+
+// usage tells a reader how to load the file.
+func (r *Ruleset) usage() []string {
+	how := "replaces both tables: for a node that has no rules of its own"
+	flag := ""
+	if !r.Head.Hooks {
+		how, flag = "changes nothing but the chains in it; jumps from the built-in chains are not in it", " --noflush"
+	}
+	if len(r.Sections) != 1 {
+		return []string{"Several sections: not to be fed to one tool. Write them to a folder (-o DIR/) and load each."}
+	}
+	return []string{fmt.Sprintf("Load: %s%s < this file; it %s.", r.Sections[0].Command(), flag, how)}
+}
+
+// Command is the program that loads the section.
+func (s Section) Command() string {
+	if s.Tool == "iptables-restore" && s.Family == ir.IPv6 {
+		return "ip6tables-restore"
+	}
+	return s.Tool
+}
+
+// FileName is the section's name in a folder.
+func (s Section) FileName() string {
+	switch s.Command() {
+	case "iptables-restore":
+		return "iptables.rules"
+	case "ip6tables-restore":
+		return "ip6tables.rules"
+	}
+	return s.Tool + ".rules"
+}
+
+// Errors of Unmarshal that callers tell apart.
+var (
+	ErrNotRuleset = errors.New("not a svcc ruleset file")
+	ErrSeal       = errors.New("the file was cut off or edited: its seal does not match")
+)
+
+// Unmarshal reads a ruleset file. A seal that is missing or does not match is
+// ErrSeal, with the Ruleset as far as it could be read.
+func Unmarshal(text []byte) (*Ruleset, error) {
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	line := strings.TrimPrefix(string(first), meta)
+	if !strings.HasPrefix(line, signature+" ") {
+		return nil, ErrNotRuleset
+	}
+	r := &Ruleset{}
+	if err := r.Head.parse(strings.TrimPrefix(line, signature+" ")); err != nil {
+		return nil, err
+	}
+	if err := r.readBody(rest); err != nil {
+		return nil, err
+	}
+	if !sealed(text) {
+		return r, ErrSeal
+	}
+	return r, nil
+}
+
+// sealed says that the last line holds the sum of every byte before it.
+func sealed(text []byte) bool {
+	i := bytes.LastIndex(text, []byte("\n"+sealRow))
+	if i < 0 {
+		return false
+	}
+	return string(text[i+1:]) == fmt.Sprintf("%s%x\n", sealRow, sha256.Sum256(text[:i+1]))
+}
+
+func (h *Head) parse(fields string) error {
+	for field := range strings.FieldsSeq(fields) {
+		key, value, _ := strings.Cut(field, "=")
+		switch key {
+		case "mode":
+			h.Mode = value
+		case "node":
+			h.Node = strings.TrimPrefix(value, "-")
+		case "level":
+			if _, err := fmt.Sscanf(value, "%d", &h.Level); err != nil {
+				return fmt.Errorf("level %q is not a number", value)
+			}
+		case "hooks":
+			h.Hooks = value == "yes"
+		case "families":
+			for name := range strings.SplitSeq(value, ",") {
+				f, err := ir.ParseFamily(name)
+				if err != nil {
+					return err
+				}
+				h.Families = append(h.Families, f)
+			}
+		}
+	}
+	return nil
+}
+
+// readBody takes sections and Programs apart.
+func (r *Ruleset) readBody(body []byte) error {
+	for len(body) > 0 {
+		end := bytes.IndexByte(body, '\n') + 1
+		if end == 0 {
+			end = len(body)
+		}
+		line := body[:end]
+		body = body[end:]
+		switch {
+		case bytes.HasPrefix(line, []byte(sectionRow)):
+			if err := r.openSection(string(bytes.TrimSpace(line[len(sectionRow):]))); err != nil {
+				return err
+			}
+		case bytes.HasPrefix(line, []byte(programRow)):
+			r.addProgram(string(line[len(programRow):]))
+		case bytes.HasPrefix(line, []byte(meta)), len(r.Sections) == 0:
+		default:
+			s := &r.Sections[len(r.Sections)-1]
+			s.Text = append(s.Text, line...)
+		}
+	}
+	return nil
+}
+
+func (r *Ruleset) openSection(head string) error {
+	tool, family, _ := strings.Cut(head, " ")
+	f, err := ir.ParseFamily(family)
+	if err != nil {
+		return fmt.Errorf("section %q: %w", head, err)
+	}
+	r.Sections = append(r.Sections, Section{Tool: tool, Family: f})
+	return nil
+}
+
+func (r *Ruleset) addProgram(line string) {
+	if strings.HasPrefix(line, "program ") || len(r.Programs) == 0 {
+		r.Programs = append(r.Programs, "")
+	}
+	r.Programs[len(r.Programs)-1] += line
+}
