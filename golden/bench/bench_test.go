@@ -86,3 +86,22 @@ func TestChildFailureIsReported(t *testing.T) {
 		t.Error("a build of a directory that does not exist went well")
 	}
 }
+
+func TestBuildIsMeasured(t *testing.T) {
+	m, err := measure(cluster.Options{Services: 50, DualStack: 0.5}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{loadStage, "resolve", "optimize", "emit", "proof"} {
+		if wall, _ := m.stage(want); wall <= 0 {
+			t.Errorf("stage %s took no time: %v", want, m.Stages)
+		}
+	}
+	wall, _ := m.sum(func(stage) bool { return true })
+	if wall > m.Wall {
+		t.Errorf("the stages took %v, the whole process %v", wall, m.Wall)
+	}
+	if m.Rules < 50 || m.Bytes < 50*m.Rules || m.Input == 0 || m.Services != 50 {
+		t.Errorf("%d services, %d bytes of input, %d rules, %d bytes", m.Services, m.Input, m.Rules, m.Bytes)
+	}
+}

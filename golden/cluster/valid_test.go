@@ -45,3 +45,24 @@ func setOf(c *Cluster) *manifest.Set {
 }
 
 func object[T any](v T) *manifest.Object[T] { return &manifest.Object[T]{Value: v} }
+
+// What is written is read back by the loader without a finding, in both forms.
+func TestWrittenClustersLoad(t *testing.T) {
+	c := Generate(Options{Services: 300, DualStack: 0.4})
+	yamlDir, jsonDir := t.TempDir(), t.TempDir()
+	if err := c.WriteYAML(yamlDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WriteJSON(jsonDir); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{yamlDir, jsonDir} {
+		set, found := manifest.Load([]string{dir}, nil, manifest.Options{})
+		for _, d := range found {
+			t.Errorf("%s", d)
+		}
+		if len(set.Services) != len(c.Services) || len(set.Slices) != len(c.Slices) || len(set.Nodes) != len(c.Nodes) {
+			t.Errorf("%s: read %d Services, %d EndpointSlices, %d Nodes", dir, len(set.Services), len(set.Slices), len(set.Nodes))
+		}
+	}
+}
