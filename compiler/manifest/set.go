@@ -15,8 +15,9 @@ type Set struct {
 	Nodes        []*Object[*corev1.Node]
 	ServiceCIDRs []*Object[*networkingv1.ServiceCIDR]
 	ProxyConfigs []*Object[*ProxyConfig]
-	Endpoints    []*Object[*corev1.Endpoints] //nolint:staticcheck // read only on request
-	Skipped      map[string]int               // objects of other kinds, by "apiVersion/Kind"
+	//lint:ignore SA1019 read only on request
+	Endpoints []*Object[*corev1.Endpoints]
+	Skipped   map[string]int // objects of other kinds, by "apiVersion/Kind"
 }
 
 // Object is one object of the input with its place.

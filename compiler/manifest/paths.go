@@ -1,0 +1,141 @@
+package manifest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"svcc/ir/diag"
+)
+
+// input is one file to read.
+type input struct {
+	name  string // "-" for standard input
+	named bool   // on the command line, rather than found in a directory
+}
+
+// inode tells files apart, whatever their names.
+type inode struct{ dev, ino uint64 }
+
+// finder turns the command line's paths into files. A file or directory that is
+// reached twice, by a second name or by a loop of symbolic links, counts once.
+// That also serves a mounted ConfigMap, whose files can be reached by two ways.
+type finder struct {
+	inputs []input
+	files  map[inode]bool
+	dirs   map[inode]int // how many manifests lie in and below it
+	stdin  bool
+	diags  diag.List
+}
+
+func findInputs(paths []string) ([]input, diag.List) {
+	f := &finder{files: map[inode]bool{}, dirs: map[inode]int{}}
+	for _, p := range paths {
+		f.path(p)
+	}
+	return f.inputs, f.diags
+}
+
+func (f *finder) path(path string) {
+	if path == "-" {
+		if !f.stdin {
+			f.inputs = append(f.inputs, input{path, true})
+		}
+		f.stdin = true
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		f.failed(path, err)
+	case info.IsDir():
+		if f.directory(path, info) == 0 {
+			f.diags.Add(diag.NothingFound, diag.Pos{File: path}, "", "no manifests found in directory %q", path).
+				Hint = "name a directory that holds .yaml, .yml or .json files"
+		}
+	default:
+		f.file(path, info, true)
+	}
+}
+
+// directory gives how many manifests lie in and below path.
+func (f *finder) directory(path string, info fs.FileInfo) int {
+	key, known := inodeOf(info)
+	if n, met := f.dirs[key]; known && met {
+		return n
+	}
+	f.dirs[key] = 0 // while inside: what a loop finds is counted where it is
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		f.failed(path, err)
+		return 1
+	}
+	n := 0
+	for _, e := range entries {
+		n += f.entry(filepath.Join(path, e.Name()))
+	}
+	f.dirs[key] = n
+	return n
+}
+
+func (f *finder) entry(path string) int {
+	ours := isManifest(path)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && !ours:
+		return 0 // a dangling link of no interest
+	case err != nil:
+		f.failed(path, err)
+	case info.IsDir():
+		return f.directory(path, info)
+	case !ours:
+		return 0
+	default:
+		f.file(path, info, false)
+	}
+	return 1
+}
+
+// file takes regular files, and named pipes (process substitution) if they are
+// named: one that merely lies in a directory would block for ever.
+func (f *finder) file(path string, info fs.FileInfo, named bool) {
+	switch pipe := info.Mode()&fs.ModeNamedPipe != 0; {
+	case pipe && !named:
+		f.diags.Add(diag.ReadFailed, diag.Pos{File: path}, "", "cannot read %q: it is a named pipe", path).
+			Hint = "name the pipe itself to have it read"
+	case !pipe && !info.Mode().IsRegular():
+		f.diags.Add(diag.ReadFailed, diag.Pos{File: path}, "", "cannot read %q: it is no regular file", path)
+	default:
+		f.once(input{path, named}, info)
+	}
+}
+
+func (f *finder) once(in input, info fs.FileInfo) {
+	key, known := inodeOf(info)
+	if known && f.files[key] {
+		return
+	}
+	f.files[key] = true
+	f.inputs = append(f.inputs, in)
+}
+
+func inodeOf(info fs.FileInfo) (inode, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return inode{}, false
+	}
+	return inode{uint64(st.Dev), st.Ino}, true
+}
+
+func (f *finder) failed(path string, err error) {
+	f.diags.Add(diag.ReadFailed, diag.Pos{File: path}, "", "cannot read %q: %v", path, reason(err))
+}
+
+func isManifest(path string) bool {
+	switch filepath.Ext(path) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
