@@ -68,11 +68,11 @@ func (b Branch) String() string {
 }
 
 func (b Branch) compare(c Branch) int {
-	return cmp.Or(cmp.Compare(b.Verdict, c.Verdict), b.To.Compare(c.To), cmp.Compare(flag(b.DNAT), flag(c.DNAT)),
-		cmp.Compare(flag(b.Masquerade), flag(c.Masquerade)), cmp.Compare(b.Sticky, c.Sticky))
+	return cmp.Or(cmp.Compare(b.Verdict, c.Verdict), b.To.Compare(c.To), cmp.Compare(bit(b.DNAT), bit(c.DNAT)),
+		cmp.Compare(bit(b.Masquerade), bit(c.Masquerade)), cmp.Compare(b.Sticky, c.Sticky))
 }
 
-func flag(b bool) int {
+func bit(b bool) int {
 	if b {
 		return 1
 	}

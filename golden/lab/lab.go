@@ -202,14 +202,14 @@ COMMIT
 COMMIT
 `
 
-// Flush removes one flavour's rules of both families and every connection.
+// Flush removes one flavour's rules of both families.
 func (l *Lab) Flush(fl Flavour) error {
 	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
 		if err := l.LoadIPTables(fl, f, blank); err != nil {
 			return err
 		}
 	}
-	return l.do(func() error { return l.nl.ConntrackTableFlush(netlink.ConntrackTable) })
+	return nil
 }
 
 // Require skips a test where there can be no laboratory: without root, TUN

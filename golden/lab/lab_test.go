@@ -177,6 +177,19 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// The same packet sent again is the first of a new connection.
+func TestConnectionsAreForgotten(t *testing.T) {
+	each(t, func(t *testing.T, l *Lab, fl Flavour, p place) {
+		remote := netip.AddrPortFrom(netip.MustParseAddr(p.remote), 8080).String()
+		rows := []row{{Outside, p.outside, p.masq, 80, 0, false, "sent to " + remote + " masquerade"}}
+		check(t, l, rows)
+		if err := l.ForwardPolicy(fl, p.family, "DROP"); err != nil {
+			t.Fatal(err)
+		}
+		check(t, l, rows) // accepted for the mark that only a new connection gets
+	})
+}
+
 // Affinity by xt_recent holds until Forget.
 func TestForget(t *testing.T) {
 	l := newLab(t)

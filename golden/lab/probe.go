@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"svcc/ir"
@@ -62,6 +63,7 @@ func (s Seen) String() string {
 }
 
 // Probe sends a packet for each flow, in order, and says where each was seen.
+// It makes conntrack forget all earlier connections first.
 // An error means that no statement is possible: a flow that cannot be sent, a
 // packet that was seen twice or came out damaged.
 func (l *Lab) Probe(flows []Flow) (seen []Seen, err error) {
@@ -84,6 +86,9 @@ type batch struct {
 func (l *Lab) probe(flows []Flow) ([]Seen, error) {
 	b := &batch{Lab: l, flows: flows, first: l.last + 1, seen: make([]Seen, len(flows)), known: map[uint32]bool{}}
 	l.last += uint32(len(flows))
+	if err := l.nl.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
+		return nil, fmt.Errorf("flushing conntrack: %w", err)
+	}
 	classes, err := l.setMarks(flows)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,124 @@
+package golden
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"svcc/compiler"
+	"svcc/golden/lab"
+	"svcc/ir"
+)
+
+// TestKernel has each trace line judged by real packets, with both kinds of
+// iptables. A case has a node of its own, and one for each set of addresses
+// that its lines bind.
+func TestKernel(t *testing.T) {
+	lab.Require(t)
+	eachCase(t, withHooks, func(t *testing.T, c *Case, r built) {
+		for _, lines := range byNode(c.Traces) {
+			l := lab.New(t, labConfig(r, lines))
+			for _, fl := range lab.Flavours {
+				if err := judgeInKernel(l, fl, r, lines); err != nil {
+					t.Errorf("iptables-%s: %v", fl, err)
+				}
+			}
+		}
+	})
+}
+
+// withHooks has the text hold the jumps without which no packet meets it.
+func withHooks(o *compiler.Options) { o.Hooks = true }
+
+// byNode groups the lines that the kernel can judge by the addresses that the
+// node bears.
+func byNode(lines []Trace) (groups [][]Trace) {
+	at := map[string]int{}
+	for _, t := range lines {
+		key := fmt.Sprint(t.Local)
+		i, ok := at[key]
+		switch {
+		case !t.InKernel():
+		case ok:
+			groups[i] = append(groups[i], t)
+		default:
+			at[key] = len(groups)
+			groups = append(groups, []Trace{t})
+		}
+	}
+	return groups
+}
+
+// labConfig is the node on which lines are judged.
+func labConfig(r built, lines []Trace) (c lab.Config) {
+	c.Addrs = slices.Clone(lines[0].Local)
+	for _, u := range r.Units {
+		w := WorldOf(u.Program)
+		c.Addrs = append(c.Addrs, w.NodeIP)
+		if w.Pods.Kind == ir.DetectCIDR {
+			c.Pods = append(c.Pods, w.Pods.Prefix)
+		}
+		for _, t := range lines {
+			if in := w.via(t); in != "" && in != lab.Pods && in != lab.Outside {
+				c.Interfaces = append(c.Interfaces, in)
+			}
+		}
+	}
+	slices.SortFunc(c.Addrs, netip.Addr.Compare)
+	c.Addrs = slices.DeleteFunc(slices.Compact(c.Addrs), netip.Addr.IsLoopback)
+	slices.Sort(c.Interfaces)
+	c.Interfaces = slices.Compact(c.Interfaces)
+	return c
+}
+
+// judgeInKernel loads a case's rules, has its lines judged and flushes them.
+func judgeInKernel(l *lab.Lab, fl lab.Flavour, r built, lines []Trace) error {
+	for _, u := range r.Units {
+		for _, s := range u.Sections {
+			if err := l.LoadIPTables(fl, s.Family, string(s.Text)); err != nil {
+				return err
+			}
+		}
+	}
+	var errs []error
+	for _, drop := range []bool{false, true} {
+		some := slices.DeleteFunc(slices.Clone(lines), func(t Trace) bool { return t.ForwardDrop != drop })
+		if drop && len(some) > 0 {
+			errs = append(errs, l.ForwardPolicy(fl, ir.IPv4, "DROP"), l.ForwardPolicy(fl, ir.IPv6, "DROP"))
+		}
+		errs = append(errs, probe(l, r, some))
+	}
+	return errors.Join(append(errs, l.Flush(fl))...)
+}
+
+// probe sends the packets of all lines at once.
+func probe(l *lab.Lab, r built, lines []Trace) error {
+	worlds := map[ir.Family]World{}
+	for _, u := range r.Units {
+		worlds[u.Family] = WorldOf(u.Program)
+	}
+	var flows []lab.Flow
+	ends := make([]int, len(lines))
+	for i, t := range lines {
+		if worlds[t.Family()].Family == 0 {
+			return fmt.Errorf("line %d: %s\n  nothing was compiled for %s", t.Line, t.Text, t.Family())
+		}
+		flows = append(flows, t.Flows(worlds[t.Family()].Packet(t), uint16(1024+len(flows)))...)
+		if ends[i] = len(flows); len(flows) > 64000 {
+			return errors.New("a case needs more packets than there are ports")
+		}
+	}
+	seen, err := l.Probe(flows)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	begin := 0
+	for i, t := range lines {
+		errs = append(errs, t.JudgeSeen(flows[begin:ends[i]], seen[begin:ends[i]]))
+		begin = ends[i]
+	}
+	return errors.Join(errs...)
+}
