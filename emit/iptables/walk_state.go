@@ -121,11 +121,8 @@ func (k *walk) run(remembered []uint32, t *tracer) error {
 	if p.In == "" {
 		start = natOutput
 	}
-	if !k.enterStage(&s, start) {
-		if err := k.through(&s); err != nil {
-			return err
-		}
-	}
+	k.enterStage(&s, start)
+	k.waiting = append(k.waiting, s)
 	for len(k.waiting) > 0 {
 		s = k.waiting[len(k.waiting)-1]
 		k.waiting = k.waiting[:len(k.waiting)-1]
@@ -294,8 +291,8 @@ func (k *walk) endStage(s *state, v eval.Verdict) {
 }
 
 // enterStage starts the first stage from this one on that has a chain for the
-// packet, and says whether there was none.
-func (k *walk) enterStage(s *state, at stage) (done bool) {
+// packet.
+func (k *walk) enterStage(s *state, at stage) {
 	for s.stage = at; s.stage != stageDone; s.stage = k.after(s) {
 		chain := k.w.base[s.stage]
 		switch {
@@ -310,9 +307,8 @@ func (k *walk) enterStage(s *state, at stage) (done bool) {
 		}
 		s.top = -1
 		s.enter(chain, 0)
-		return false
+		return
 	}
-	return true
 }
 
 // policy is the verdict of a filter that the text does not have.

@@ -1,0 +1,75 @@
+package iptables
+
+import (
+	"net/netip"
+	"testing"
+
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// FuzzParse reads any bytes as rules of both families. What is read must be
+// walked without a panic, traced to the same end, and have shares that add up.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"worked.rules", "worked6.rules", "worked.legacy.save", "worked6.nft.save"} {
+		f.Add([]byte(readFile(f, name)))
+	}
+	f.Add([]byte("*nat\n:A - [0:0]\n-A OUTPUT -p 6 -d 0.0.0.1/0.0.0.3 -g A\n-I A -m statistic --mode random --probability 0.3 -j RETURN\nCOMMIT\n"))
+	f.Add([]byte("*filter\n-A OUTPUT -m \"x y\" -j LOG --z \"\\\"\" ! -i lo\n[1:2] -A INPUT ! -s ::1/::1 -j REJECT\n-P INPUT DROP\nCOMMIT\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, family := range []ir.Family{ir.IPv4, ir.IPv6} {
+			w, err := parse(family, string(text))
+			if err != nil {
+				continue
+			}
+			w.Foreign()
+			for _, p := range fuzzPackets(w.rs) {
+				fuzzWalk(t, w, p)
+			}
+		}
+	})
+}
+
+func fuzzWalk(t *testing.T, w *walker, p eval.Packet) {
+	out, err := w.Walk(p, node)
+	if err != nil {
+		return
+	}
+	var sum eval.Share
+	for _, b := range out {
+		if sum, err = sum.Add(b.Share); err != nil {
+			return
+		}
+	}
+	if sum != eval.Whole {
+		t.Errorf("%s: shares add up to %s:\n%s", p, sum, out)
+	}
+	traced, _, err := w.Trace(p, node)
+	if err == nil && !traced.Equal(out) {
+		t.Errorf("%s: walked to\n%sbut traced to\n%s", p, out, traced)
+	}
+}
+
+// fuzzPackets are packets from outside, a pod and the node, to the worked
+// example's services and to what the text's first rules lead to.
+func fuzzPackets(rs *ruleset) []eval.Packet {
+	wideOrNot := func(s string) netip.AddrPort {
+		a := netip.MustParseAddrPort(s)
+		if rs.family == ir.IPv6 {
+			return wide(a)
+		}
+		return a
+	}
+	out := []eval.Packet{
+		{Src: wideOrNot("10.244.1.5:40000"), Dst: wideOrNot("10.96.0.10:80"), Protocol: ir.TCP, In: "cali1"},
+		{Src: wideOrNot("192.0.2.10:40000"), Dst: wideOrNot("192.0.2.10:30443"), Protocol: ir.TCP},
+		{Src: wideOrNot("8.8.8.8:40000"), Dst: wideOrNot("10.96.0.53:53"), Protocol: ir.UDP, In: "eth0"},
+		{Src: wideOrNot("8.8.8.8:40000"), Dst: wideOrNot("203.0.113.20:443"), Protocol: ir.TCP, In: "eth0", State: eval.Established, Mark: 0x4000},
+	}
+	if len(rs.dests) > 0 {
+		p := out[2]
+		p.Remembered = rs.dests[len(rs.dests)-1]
+		out = append(out, p)
+	}
+	return out
+}
