@@ -15,7 +15,7 @@ func (c *serviceChains) balanceChain(b *ir.Balance) {
 	chain := c.chain(b.Label.Part)
 	if b.AffinitySeconds > 0 {
 		for _, e := range b.Endpoints {
-			sep := endpointChain(c.name, e)
+			sep := c.endpointChains[e]
 			c.natRule(chain, c.endpointComment(e), jump(sep), seen{list: sep, seconds: b.AffinitySeconds})
 		}
 	}
@@ -25,7 +25,7 @@ func (c *serviceChains) balanceChain(b *ir.Balance) {
 		if i < n-1 {
 			chance = []match{oneIn(n - i)}
 		}
-		c.natRule(chain, c.endpointComment(e), jump(endpointChain(c.name, e)), chance...)
+		c.natRule(chain, c.endpointComment(e), jump(c.endpointChains[e]), chance...)
 	}
 }
 
@@ -39,7 +39,7 @@ func (c *serviceChains) endpointComment(e ir.Endpoint) string {
 // endpointChain masquerades a client that is the endpoint itself, whose replies
 // would never leave it, then rewrites the destination.
 func (c *serviceChains) endpointChain(e ir.Endpoint) {
-	chain, comment := endpointChain(c.name, e), c.name.Display()
+	chain, comment := c.endpointChains[e], c.name.Display()
 	if c.quiet {
 		comment = ""
 	}

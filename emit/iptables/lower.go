@@ -153,7 +153,7 @@ func (l *lowering) service(s service) error {
 	c.firewallChain(s.entries)
 	c.balanceChain(c.cluster)
 	c.balanceChain(c.local)
-	for _, e := range c.endpoints() {
+	for _, e := range c.reachable {
 		c.endpointChain(e)
 	}
 	return nil

@@ -14,6 +14,8 @@ type serviceChains struct {
 	hash               string
 	external, firewall ir.Step
 	cluster, local     *ir.Balance
+	reachable          []ir.Endpoint          // of both shares, in order, each once
+	endpointChains     map[ir.Endpoint]string // their chains
 }
 
 // visit finds the steps that have chains of their own.
@@ -88,12 +90,16 @@ func (c *serviceChains) declare() {
 	if c.local != nil {
 		add(c.chain(ir.PartLocalShare))
 	}
-	for _, e := range c.endpoints() {
-		add(endpointChain(c.name, e))
+	c.reachable = c.endpoints()
+	c.endpointChains = make(map[ir.Endpoint]string, len(c.reachable))
+	for _, e := range c.reachable {
+		name := endpointChain(c.name, e)
+		c.endpointChains[e] = name
+		add(name)
 	}
 }
 
-// endpoints are those of both shares, in order, each once.
+// endpoints is the union of both shares.
 func (c *serviceChains) endpoints() []ir.Endpoint {
 	var all []ir.Endpoint
 	for _, b := range []*ir.Balance{c.cluster, c.local} {
