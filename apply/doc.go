@@ -1,0 +1,16 @@
+// Package apply brings a node's kernel to the state that a ruleset describes,
+// as a whole or not at all. It is the only package that runs tools or opens
+// netlink.
+//
+// One run (Engine.Apply) reads what is there (Observe), works out what differs
+// (Plan), checks it against the closed world of our own chains, the real tool
+// and a throw-away namespace (Check), keeps the old state (Snapshot), writes
+// (Commit), reads back, and records. Whatever fails after the first write, the
+// old state is put back (Restore) and the error says so; what a crash left half
+// made, the journal lets the next run finish or undo.
+//
+// When reviewing a change here, look for: a write outside Commit and Restore, a
+// foreign chain, rule, policy or counter that could change, an error path that
+// leaves tables of two states without a journal, and a tool that could outlive
+// the process without being recorded.
+package apply

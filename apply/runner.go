@@ -1,0 +1,62 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// Runner runs tools: the one seam between svcc and the kernel for everything
+// that is a program. Tests put a fake behind it, or one that injects faults.
+type Runner interface {
+	// Run waits for the tool. An error of type *ToolError holds what it said.
+	Run(ctx context.Context, in Input) (stdout []byte, err error)
+}
+
+// ToolError is a tool that failed.
+type ToolError struct {
+	Tool   string
+	Args   []string
+	Code   int // exit code; -1 if it did not start or a signal ended it
+	Stderr string
+	Err    error
+}
+
+func (e *ToolError) Error() string {
+	text := strings.TrimSpace(e.Stderr)
+	if text == "" {
+		text = e.Err.Error()
+	}
+	return fmt.Sprintf("%s: exit %d: %s", strings.Join(append([]string{e.Tool}, e.Args...), " "), e.Code, text)
+}
+
+func (e *ToolError) Unwrap() error { return e.Err }
+
+// Exec runs real programs. They die with svcc, so that none writes on after it.
+// Started is called with the process's id once it runs; nil for nothing.
+type Exec struct {
+	Started func(pid int, in Input)
+}
+
+// Run implements Runner.
+func (x Exec) Run(ctx context.Context, in Input) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, in.Tool, in.Args...)
+	cmd.Stdin = bytes.NewReader(in.Stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err := cmd.Start()
+	if err == nil {
+		if x.Started != nil {
+			x.Started(cmd.Process.Pid, in)
+		}
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return stdout.Bytes(), &ToolError{Tool: in.Tool, Args: in.Args, Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String(), Err: err}
+	}
+	return stdout.Bytes(), nil
+}
