@@ -200,9 +200,9 @@ func TestCodesAreDocumented(t *testing.T) {
 // Both places of a clash are told, each where it stands.
 func TestRelatedPlaces(t *testing.T) {
 	for file, lines := range map[string][]int{
-		"claimed-twice":   {18, 18, 18, 62, 18},
-		"node-port-clash": {10, 10},
-		"port-twice":      {9, 20},
+		"claimed-twice":   {25, 26, 83, 26},
+		"node-port-clash": {11, 11},
+		"port-twice":      {11, 23},
 	} {
 		text := readCase(t, "testdata/errors/"+file+".yaml")
 		set, _ := manifest.Load([]string{"-"}, strings.NewReader(text), manifest.Options{})

@@ -1,0 +1,107 @@
+package validate
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"svcc/compiler/manifest"
+)
+
+// What the API server stores for what a user writes. Each row's second text is
+// from the API's documentation of the field.
+func TestDefaultsOfServices(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"the least": {
+			`{"spec": {"ports": [{"port": 80}]}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			  "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}, "status": {"loadBalancer": {}}}`,
+		},
+		"what is set stays": {
+			`{"spec": {"type": "NodePort", "sessionAffinity": "ClientIP", "internalTrafficPolicy": "Local", "externalTrafficPolicy": "Local",
+			  "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}},
+			  "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ipFamilies": ["IPv4"],
+			  "ports": [{"port": 53, "protocol": "UDP", "targetPort": "dns"}]}}`,
+			`{"spec": {"type": "NodePort", "sessionAffinity": "ClientIP", "internalTrafficPolicy": "Local", "externalTrafficPolicy": "Local",
+			  "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}},
+			  "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ipFamilies": ["IPv4"],
+			  "ports": [{"port": 53, "protocol": "UDP", "targetPort": "dns"}]}, "status": {"loadBalancer": {}}}`,
+		},
+		"affinity lasts three hours": {
+			`{"spec": {"sessionAffinity": "ClientIP"}}`,
+			`{"spec": {"type": "ClusterIP", "internalTrafficPolicy": "Cluster", "sessionAffinity": "ClientIP",
+			  "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}, "status": {"loadBalancer": {}}}`,
+		},
+		"no affinity, no configuration": {
+			`{"spec": {"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}}}}`,
+			`{"spec": {"type": "ClusterIP", "internalTrafficPolicy": "Cluster", "sessionAffinity": "None"}, "status": {"loadBalancer": {}}}`,
+		},
+		"a load balancer": {
+			`{"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [
+			  {"ip": "203.0.113.1"}, {"hostname": "a.example"}, {"ip": "203.0.113.2", "ipMode": "Proxy"}]}}}`,
+			`{"spec": {"type": "LoadBalancer", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
+			  "allocateLoadBalancerNodePorts": true}, "status": {"loadBalancer": {"ingress": [
+			  {"ip": "203.0.113.1", "ipMode": "VIP"}, {"hostname": "a.example"}, {"ip": "203.0.113.2", "ipMode": "Proxy"}]}}}`,
+		},
+		"external IPs are an outside": {
+			`{"spec": {"externalIPs": ["203.0.113.1"]}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
+			  "externalIPs": ["203.0.113.1"]}, "status": {"loadBalancer": {}}}`,
+		},
+		"an external name": {
+			`{"spec": {"type": "ExternalName", "externalName": "a.example"}}`,
+			`{"spec": {"type": "ExternalName", "externalName": "a.example", "sessionAffinity": "None"}, "status": {"loadBalancer": {}}}`,
+		},
+		"families of the addresses": {
+			`{"spec": {"clusterIP": "fd00::1", "clusterIPs": ["fd00::1", "010.96.0.1"]}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			  "clusterIP": "fd00::1", "clusterIPs": ["fd00::1", "010.96.0.1"], "ipFamilies": ["IPv6", "IPv4"]}, "status": {"loadBalancer": {}}}`,
+		},
+		"the second family": {
+			`{"spec": {"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1"], "ipFamilies": ["IPv4"]}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			  "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1"], "ipFamilies": ["IPv4", "IPv6"]}, "status": {"loadBalancer": {}}}`,
+		},
+		"headless": {
+			`{"spec": {"clusterIP": "None"}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			  "clusterIP": "None", "clusterIPs": ["None"]}, "status": {"loadBalancer": {}}}`,
+		},
+		"an unreadable address": {
+			`{"spec": {"clusterIP": "x"}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			  "clusterIP": "x", "clusterIPs": ["x"]}, "status": {"loadBalancer": {}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, want := fromJSON[corev1.Service](t, c.in), fromJSON[corev1.Service](t, c.want)
+			set := &manifest.Set{Services: []*manifest.Object[*corev1.Service]{{Value: got}}}
+			Defaults(set)
+			Defaults(set) // twice is as good as once
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDefaultsOfSlices(t *testing.T) {
+	got := fromJSON[discoveryv1.EndpointSlice](t, `{"ports": [{"port": 80}, {"name": "dns", "protocol": "UDP"}]}`)
+	want := fromJSON[discoveryv1.EndpointSlice](t, `{"ports": [{"name": "", "protocol": "TCP", "port": 80}, {"name": "dns", "protocol": "UDP"}]}`)
+	Defaults(&manifest.Set{Slices: []*manifest.Object[*discoveryv1.EndpointSlice]{{Value: got}}})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func fromJSON[T any](t *testing.T, text string) *T {
+	t.Helper()
+	v := new(T)
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
