@@ -25,7 +25,9 @@ type walker struct {
 	base  [stageDone]int32 // the built-in chain of each stage; -1: no such table
 	index []*chainIndex    // of each chain; nil if it is short
 	own   bool             // foreign rules are passed over
-	pool  *sync.Pool       // of *walk
+
+	maxSteps int
+	pool     *sync.Pool // of *walk
 }
 
 var _ emit.Walker = (*walker)(nil)
@@ -60,7 +62,7 @@ func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
 	if f != rs.family {
 		return nil, fmt.Errorf("rules of %s cannot be walked for %s", rs.family, f)
 	}
-	w := &walker{rs: rs, index: make([]*chainIndex, len(rs.chains))}
+	w := &walker{rs: rs, maxSteps: maxSteps, index: make([]*chainIndex, len(rs.chains))}
 	for s := range w.base {
 		w.base[s] = rs.builtin(stages[s].table, stages[s].hook)
 	}
@@ -120,7 +122,7 @@ func (w *walker) follow(p eval.Packet, h eval.Host, t *tracer) (eval.Outcome, er
 	}
 	k := w.pool.Get().(*walk)
 	defer w.pool.Put(k)
-	k.packet, k.host, k.want = p, h, nil
+	k.packet, k.host, k.want, k.steps = p, h, nil, 0
 	var lists []uint32
 	if p.Remembered.IsValid() {
 		if err := k.run(nil, nil); err != nil {
@@ -151,7 +153,7 @@ func (k *walk) outcome() ([]eval.Branch, error) {
 		if again == nil {
 			again = k.w.pool.Get().(*walk)
 			defer k.w.pool.Put(again)
-			again.packet, again.host = k.packet, k.host
+			again.packet, again.host, again.steps = k.packet, k.host, k.steps
 		}
 		var err error
 		if out[i].Sticky, err = again.sticky(e); err != nil {

@@ -8,8 +8,9 @@ import (
 	"svcc/ir/eval"
 )
 
-// maxSteps and maxEnds bound a walk: ways can double at each rule. A service
-// of 10,000 endpoints takes about 30 steps an endpoint.
+// maxSteps bounds how many rules are tried for one packet, since ways can
+// double at each rule. A service of 10,000 endpoints with affinity takes about
+// 60 an endpoint. maxEnds bounds the memory of their ends.
 const (
 	maxSteps = 1 << 22
 	maxEnds  = 1 << 16
@@ -29,7 +30,7 @@ type walk struct {
 	remembered []uint32 // recent lists that hold the client
 	want       *state   // if set, errElsewhere stops the run at any other end
 	trace      *tracer
-	steps      int
+	steps      int      // rules tried for this packet, over all runs
 	waiting    []state // ways not followed yet
 	frames     []frame
 	ends       []state
@@ -110,7 +111,7 @@ func (l *listSet) add(id uint32) bool {
 
 // run follows every way of the packet; k.ends has where they end.
 func (k *walk) run(remembered []uint32, t *tracer) error {
-	k.remembered, k.trace, k.steps = remembered, t, 0
+	k.remembered, k.trace = remembered, t
 	k.waiting, k.frames, k.ends = k.waiting[:0], k.frames[:0], k.ends[:0]
 	p := &k.packet
 	s := state{
@@ -143,7 +144,7 @@ func (k *walk) through(s *state) error {
 			}
 			continue
 		}
-		if k.steps++; k.steps > maxSteps {
+		if k.steps++; k.steps > k.w.maxSteps {
 			return r.error(errTooMany)
 		}
 		ok, err := k.matches(s, r)
