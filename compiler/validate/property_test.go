@@ -115,26 +115,51 @@ func drawOptions(t *rapid.T) (o Options) {
 	return o
 }
 
-// The pools are small, so that objects meet, and hold what is bad in each way.
+// The pools are small, so that objects meet; one draw in thirty is bad, in any
+// of the ways listed.
 var (
-	drawName     = rapid.SampledFrom([]string{"a", "b", "c", "d", "7", "", "A", "a b", "a\n-A", strings.Repeat("x", 64)})
-	drawPortName = rapid.SampledFrom([]string{"", "a", "b", "%", "A"})
-	drawPort     = rapid.SampledFrom([]int32{80, 80, 81, 82, 0, -1, 65536})
-	drawNodePort = rapid.SampledFrom([]int32{0, 0, 0, 30000, 30001, 40000, -1})
-	drawProtocol = rapid.SampledFrom([]corev1.Protocol{"", "TCP", "TCP", "UDP", "SCTP", "tcp", "\n"})
-	drawAddress  = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2", "010.0.0.1", "::ffff:10.0.0.2", "FD00::3", "127.0.0.1", "::", "x", "", "None", "10.0.0.1 "})
-	drawRange    = rapid.SampledFrom([]string{"10.0.0.0/8", " 10.0.0.1/8 ", "0.0.0.0/0", "fd00::/8", "::ffff:10.0.0.0/104", "x", "10.0.0.0/33", ""})
-	drawBool     = rapid.SampledFrom([]*bool{nil, new(true), new(false)})
+	drawName      = mostly([]string{"a", "b", "c", "d", "7"}, "", "A", "a b", "a\n-A", strings.Repeat("x", 64))
+	drawNamespace = mostly([]string{"a"}, "", "B", "b")
+	drawPortName  = mostly([]string{"", "a", "b", "c"}, "%", "A", "a\n")
+	drawPort      = mostly([]int32{80, 81, 82}, 0, -1, 65536)
+	drawNodePort  = mostly([]int32{0, 30000, 30001, 30002, 40000}, -1)
+	drawProtocol  = mostly([]corev1.Protocol{"", "TCP", "UDP", "SCTP"}, "tcp", "\n")
+	drawAddress   = mostly([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "010.0.0.1", "::ffff:10.0.0.2"}, "fd00::1", "FD00::3", "127.0.0.1", "::", "x", "", "None", "10.0.0.1 ")
+	drawPod       = mostly([]string{"10.9.0.1", "10.9.0.2", "010.9.0.3"}, "fd00::1", "127.0.0.1", "x", "10.0.0.1")
+	drawRange     = mostly([]string{"10.0.0.0/8", " 10.0.0.1/8 ", "0.0.0.0/0", "fd00::/8", "::ffff:10.0.0.0/104"}, "x", "10.0.0.0/33", "")
+	drawType      = mostly([]corev1.ServiceType{"ClusterIP", "NodePort", "LoadBalancer"}, "", "ExternalName", "x")
+	drawIPFamily  = mostly([]corev1.IPFamily{"IPv4"}, "IPv6", "x")
+	drawETP       = mostly([]corev1.ServiceExternalTrafficPolicy{"", ""}, "Local", "Cluster", "x")
+	drawAffinity  = mostly([]corev1.ServiceAffinity{"", "None", "ClientIP"}, "x")
+	drawNear      = mostly([]*string{nil, new("PreferClose"), new("PreferSameNode")}, new("x"))
+	drawIPMode    = mostly([]*corev1.LoadBalancerIPMode{nil, new(corev1.LoadBalancerIPModeProxy)}, new(corev1.LoadBalancerIPMode("x")))
+	drawFamily    = mostly([]discoveryv1.AddressType{"IPv4"}, "IPv6", "FQDN", "x")
+	drawBool      = rapid.SampledFrom([]*bool{nil, new(true), new(false)})
 )
 
+func mostly[T any](good []T, bad ...T) *rapid.Generator[T] {
+	return rapid.Custom(func(t *rapid.T) T {
+		if rapid.IntRange(0, 29).Draw(t, "luck") == 17 {
+			return rapid.SampledFrom(bad).Draw(t, "bad")
+		}
+		return rapid.SampledFrom(good).Draw(t, "good")
+	})
+}
+
 func list[T any](g *rapid.Generator[T], most int) *rapid.Generator[[]T] {
-	return rapid.SliceOfN(g, 0, most)
+	return rapid.Custom(func(t *rapid.T) []T {
+		least := 1
+		if rapid.IntRange(0, 29).Draw(t, "none") == 17 {
+			least = 0
+		}
+		return rapid.SliceOfN(g, least, most).Draw(t, "list")
+	})
 }
 
 func drawMeta(t *rapid.T, labels ...string) metav1.ObjectMeta {
-	m := metav1.ObjectMeta{Name: drawName.Draw(t, "name"), Namespace: rapid.SampledFrom([]string{"a", "a", "a", "", "B"}).Draw(t, "namespace"), Labels: map[string]string{}}
+	m := metav1.ObjectMeta{Name: drawName.Draw(t, "name"), Namespace: drawNamespace.Draw(t, "namespace"), Labels: map[string]string{}}
 	for _, l := range labels {
-		if rapid.IntRange(0, 9).Draw(t, l) == 0 {
+		if rapid.IntRange(0, 29).Draw(t, l) == 17 {
 			m.Labels[l] = "x"
 		}
 	}
@@ -144,26 +169,40 @@ func drawMeta(t *rapid.T, labels ...string) metav1.ObjectMeta {
 var drawService = rapid.Custom(func(t *rapid.T) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: drawMeta(t, proxyNameLabel)}
 	sp := &s.Spec
-	sp.Type = rapid.SampledFrom([]corev1.ServiceType{"", "ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer", "ExternalName", "x"}).Draw(t, "type")
+	sp.Type = drawType.Draw(t, "type")
 	sp.ClusterIP = drawAddress.Draw(t, "clusterIP")
 	if rapid.Bool().Draw(t, "several") {
-		sp.ClusterIPs = append([]string{sp.ClusterIP}, list(drawAddress, 2).Draw(t, "clusterIPs")...)
+		sp.ClusterIPs = append([]string{sp.ClusterIP}, list(rapid.Just("fd00::2"), 1).Draw(t, "second")...)
 	}
-	sp.IPFamilies = list(rapid.SampledFrom([]corev1.IPFamily{"IPv4", "IPv6", "x"}), 2).Draw(t, "ipFamilies")
+	sp.IPFamilies = list(drawIPFamily, 1).Draw(t, "ipFamilies")
 	sp.Ports = list(rapid.Custom(func(t *rapid.T) corev1.ServicePort {
 		return corev1.ServicePort{Name: drawPortName.Draw(t, "name"), Protocol: drawProtocol.Draw(t, "protocol"), Port: drawPort.Draw(t, "port"), NodePort: drawNodePort.Draw(t, "nodePort")}
-	}), 3).Draw(t, "ports")
-	sp.ExternalIPs = list(drawAddress, 2).Draw(t, "externalIPs")
-	sp.LoadBalancerSourceRanges = list(drawRange, 2).Draw(t, "ranges")
-	sp.HealthCheckNodePort = drawNodePort.Draw(t, "health")
-	sp.ExternalTrafficPolicy = rapid.SampledFrom([]corev1.ServiceExternalTrafficPolicy{"", "Local", "Cluster", "x"}).Draw(t, "eTP")
-	sp.SessionAffinity = rapid.SampledFrom([]corev1.ServiceAffinity{"", "None", "ClientIP", "x"}).Draw(t, "affinity")
+	}), 2).Draw(t, "ports")
+	misplaced := rapid.IntRange(0, 29).Draw(t, "misplaced") == 17
+	for i := range sp.Ports {
+		if sp.Type == corev1.ServiceTypeClusterIP && !misplaced {
+			sp.Ports[i].NodePort = 0
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "external") == 0 {
+		sp.ExternalIPs = list(drawAddress, 1).Draw(t, "externalIPs")
+	}
+	if sp.Type == corev1.ServiceTypeLoadBalancer || misplaced {
+		sp.LoadBalancerSourceRanges = list(drawRange, 2).Draw(t, "ranges")
+		s.Status.LoadBalancer.Ingress = list(drawIngress, 2).Draw(t, "ingress")
+	}
+	sp.ExternalTrafficPolicy = drawETP.Draw(t, "eTP")
+	if wantsHealthCheck(sp) || misplaced {
+		sp.HealthCheckNodePort = drawNodePort.Draw(t, "health")
+	}
+	sp.SessionAffinity = drawAffinity.Draw(t, "affinity")
 	sp.PublishNotReadyAddresses = rapid.Bool().Draw(t, "publish")
-	sp.TrafficDistribution = rapid.SampledFrom([]*string{nil, new("PreferClose"), new("PreferSameNode"), new("x")}).Draw(t, "distribution")
-	s.Status.LoadBalancer.Ingress = list(rapid.Custom(func(t *rapid.T) corev1.LoadBalancerIngress {
-		return corev1.LoadBalancerIngress{IP: drawAddress.Draw(t, "ip"), IPMode: rapid.SampledFrom([]*corev1.LoadBalancerIPMode{nil, new(corev1.LoadBalancerIPModeProxy), new(corev1.LoadBalancerIPMode("x"))}).Draw(t, "mode")}
-	}), 2).Draw(t, "ingress")
+	sp.TrafficDistribution = drawNear.Draw(t, "distribution")
 	return s
+})
+
+var drawIngress = rapid.Custom(func(t *rapid.T) corev1.LoadBalancerIngress {
+	return corev1.LoadBalancerIngress{IP: drawAddress.Draw(t, "ip"), IPMode: drawIPMode.Draw(t, "mode")}
 })
 
 var drawSlice = rapid.Custom(func(t *rapid.T) *discoveryv1.EndpointSlice {
@@ -171,7 +210,7 @@ var drawSlice = rapid.Custom(func(t *rapid.T) *discoveryv1.EndpointSlice {
 	if owner := drawName.Draw(t, "owner"); owner != "" {
 		x.Labels[discoveryv1.LabelServiceName] = owner
 	}
-	x.AddressType = rapid.SampledFrom([]discoveryv1.AddressType{"IPv4", "IPv4", "IPv6", "FQDN", "x"}).Draw(t, "addressType")
+	x.AddressType = drawFamily.Draw(t, "addressType")
 	x.Ports = list(rapid.Custom(func(t *rapid.T) discoveryv1.EndpointPort {
 		return discoveryv1.EndpointPort{Name: rapid.Ptr(drawPortName, true).Draw(t, "name"), Protocol: rapid.Ptr(drawProtocol, true).Draw(t, "protocol"), Port: rapid.Ptr(drawPort, true).Draw(t, "port")}
 	}), 2).Draw(t, "ports")
@@ -180,7 +219,7 @@ var drawSlice = rapid.Custom(func(t *rapid.T) *discoveryv1.EndpointSlice {
 })
 
 var drawEndpoint = rapid.Custom(func(t *rapid.T) discoveryv1.Endpoint {
-	e := discoveryv1.Endpoint{Addresses: list(drawAddress, 2).Draw(t, "addresses"), NodeName: rapid.Ptr(drawName, true).Draw(t, "nodeName")}
+	e := discoveryv1.Endpoint{Addresses: list(drawPod, 1).Draw(t, "addresses"), NodeName: rapid.Ptr(drawName, true).Draw(t, "nodeName")}
 	e.Conditions.Ready = drawBool.Draw(t, "ready")
 	if rapid.Bool().Draw(t, "hints") {
 		e.Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "z"}}}
@@ -202,7 +241,7 @@ func drawSet(t *rapid.T) *manifest.Set {
 		Services:     wrap(list(drawService, 5).Draw(t, "services")),
 		Slices:       wrap(list(drawSlice, 6).Draw(t, "slices")),
 		Nodes:        wrap(list(drawNode, 2).Draw(t, "nodes")),
-		ServiceCIDRs: wrap([]*networkingv1.ServiceCIDR{{Spec: networkingv1.ServiceCIDRSpec{CIDRs: list(drawRange, 2).Draw(t, "cidrs")}}}),
+		ServiceCIDRs: wrap([]*networkingv1.ServiceCIDR{{Spec: networkingv1.ServiceCIDRSpec{CIDRs: list(drawRange, 1).Draw(t, "cidrs")}}}),
 	}
 }
 
