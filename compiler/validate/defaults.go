@@ -17,10 +17,12 @@ import (
 const clientIPSeconds = 10800
 
 // Defaults fills in, in place, what the API server would have: the defaults of
-// the v1 API, and clusterIPs and ipFamilies as far as they follow from
-// clusterIP. Nothing that a server would have had to allocate (a cluster IP, a
-// node port) is made up.
+// the v1 API, clusterIPs and ipFamilies as far as they follow from clusterIP,
+// and, where core/v1 Endpoints were read, the EndpointSlices that mirror them.
+// Nothing that a server would have had to allocate (a cluster IP, a node port)
+// is made up.
 func Defaults(set *manifest.Set) {
+	mirrorEndpoints(set)
 	for _, s := range set.Services {
 		defaultService(s.Value)
 	}
@@ -108,7 +110,7 @@ func defaultSlice(s *discoveryv1.EndpointSlice) {
 		if p.Name == nil {
 			p.Name = new("")
 		}
-		if p.Protocol == nil {
+		if p.Protocol == nil || *p.Protocol == "" {
 			p.Protocol = new(corev1.ProtocolTCP)
 		}
 	}

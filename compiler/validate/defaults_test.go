@@ -2,6 +2,7 @@ package validate
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,6 +95,55 @@ func TestDefaultsOfSlices(t *testing.T) {
 	Defaults(&manifest.Set{Slices: []*manifest.Object[*discoveryv1.EndpointSlice]{{Value: got}}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// An Endpoints object counts as the slices that a cluster makes of it, unless
+// its Service has some already or the cluster would not mirror it.
+func TestMirroredEndpoints(t *testing.T) {
+	const text = `
+apiVersion: v1
+kind: Endpoints
+metadata: {name: web, namespace: demo}
+subsets:
+- addresses: [{ip: 10.244.1.5, nodeName: node-a}, {ip: "fd00::5"}]
+  notReadyAddresses: [{ip: 10.244.2.8, targetRef: {kind: Pod, name: p}}]
+  ports: [{name: http, port: 8080}]
+- addresses: [{ip: 127.0.0.1}]
+  ports: [{name: dns, port: 53, protocol: UDP}]
+---
+{apiVersion: v1, kind: Endpoints, metadata: {name: lock, annotations: {control-plane.alpha.kubernetes.io/leader: "{}"}}, subsets: [{addresses: [{ip: 10.0.0.1}]}]}
+---
+{apiVersion: v1, kind: Endpoints, metadata: {name: skip, labels: {endpointslice.kubernetes.io/skip-mirror: "true"}}, subsets: [{addresses: [{ip: 10.0.0.1}]}]}
+---
+{apiVersion: v1, kind: Endpoints, metadata: {name: both, namespace: demo}, subsets: [{addresses: [{ip: 10.0.0.1}]}]}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: both-1, namespace: demo, labels: {kubernetes.io/service-name: both}}, addressType: IPv4}
+`
+	set, list := manifest.Load([]string{"-"}, strings.NewReader(text), manifest.Options{Endpoints: true})
+	if len(list) > 0 {
+		t.Fatal(list)
+	}
+	Defaults(set)
+	Defaults(set)
+	var got []discoveryv1.EndpointSlice
+	for _, o := range set.Slices[1:] {
+		got = append(got, *o.Value)
+	}
+	const meta = `"metadata": {"namespace": "demo", "labels": {"kubernetes.io/service-name": "web"}, "name": `
+	want := fromJSON[[]discoveryv1.EndpointSlice](t, `[
+	 {`+meta+`"web-0-ipv4"}, "addressType": "IPv4", "ports": [{"name": "http", "protocol": "TCP", "port": 8080}], "endpoints": [
+	  {"addresses": ["10.244.1.5"], "conditions": {"ready": true}, "nodeName": "node-a"},
+	  {"addresses": ["10.244.2.8"], "conditions": {"ready": false}, "targetRef": {"kind": "Pod", "name": "p"}}]},
+	 {`+meta+`"web-0-ipv6"}, "addressType": "IPv6", "ports": [{"name": "http", "protocol": "TCP", "port": 8080}], "endpoints": [
+	  {"addresses": ["fd00::5"], "conditions": {"ready": true}}]},
+	 {`+meta+`"web-1-ipv4"}, "addressType": "IPv4", "ports": [{"name": "dns", "protocol": "UDP", "port": 53}], "endpoints": [
+	  {"addresses": ["127.0.0.1"], "conditions": {"ready": true}}]}]`)
+	if diff := cmp.Diff(*want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if r := Check(set, Options{}); len(r.Faulty) != 1 || !r.Faulty["demo/web"] {
+		t.Errorf("a mirrored loopback address: %v", r)
 	}
 }
 

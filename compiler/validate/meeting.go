@@ -39,11 +39,6 @@ func (c *checker) checkMeeting(s *service) {
 }
 
 func (c *checker) withoutSlice(s *service) {
-	for _, e := range c.set.Endpoints {
-		if e.Value.Namespace == s.Value.Namespace && e.Value.Name == s.Value.Name {
-			return
-		}
-	}
 	hint := "add its EndpointSlices: kubectl get endpointslices -o yaml"
 	switch {
 	case c.set.Skipped["v1/Endpoints"] > 0:
