@@ -113,6 +113,11 @@ func (l *Lab) route(c Config) error {
 			return fmt.Errorf("address %s: %w", a, err)
 		}
 	}
+	for _, a := range c.Addrs {
+		if err := awaitLocal(l.nl, a); err != nil {
+			return err
+		}
+	}
 	for _, p := range []string{"0.0.0.0/0", "::/0"} {
 		if err := addRoute(l.nl, Outside, netip.MustParsePrefix(p)); err != nil {
 			return err

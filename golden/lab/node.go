@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -137,6 +138,18 @@ func addAddr(nl *netlink.Handle, name string, a netip.Addr) error {
 		addr.Flags = unix.IFA_F_NODAD
 	}
 	return nl.AddrAdd(link, addr)
+}
+
+// awaitLocal waits until the kernel takes an address for its own: for IPv6 it
+// sees to that later, when it is less busy.
+func awaitLocal(nl *netlink.Handle, a netip.Addr) error {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		routes, err := nl.RouteGet(a.AsSlice())
+		if err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+	}
+	return fmt.Errorf("address %s does not become local", a)
 }
 
 // addRoute sends a prefix out of an interface.
