@@ -76,6 +76,26 @@ func TestFamiliesAskedFor(t *testing.T) {
 	}
 }
 
+// Under --strict the Services of what becomes an error are faulty, and the same
+// is found.
+func TestStrict(t *testing.T) {
+	for file, service := range map[string]string{
+		"ranges-leave-family-open": "demo/lb",
+		"no-node-port":             "demo/node",
+		"port-unmatched":           "demo/bad",
+		"external-ip-is-node":      "", // a warning that stays one
+	} {
+		text := readCase(t, "testdata/errors/"+file+".yaml")
+		lax, strict := Check(load(t, text), Options{}), Check(load(t, text), Options{Strict: true})
+		if diff := cmp.Diff(lax.Diagnostics, strict.Diagnostics); diff != "" {
+			t.Errorf("%s: (-lax +strict)\n%s", file, diff)
+		}
+		if len(lax.Faulty) > 0 || service != "" && !strict.Faulty[service] || strict.Faulty["demo/good"] || service == "" && len(strict.Faulty) > 0 {
+			t.Errorf("%s: faulty %v, under strict %v", file, lax.Faulty, strict.Faulty)
+		}
+	}
+}
+
 // The hint of a Service without slices tells what is the matter.
 func TestHintWithoutSlices(t *testing.T) {
 	text := readCase(t, "testdata/errors/service-without-slice.yaml")

@@ -15,9 +15,7 @@ type path = []any
 // onService adds a finding about a field of a Service.
 func (c *checker) onService(s *service, code diag.Code, at path, format string, args ...any) *diag.Diagnostic {
 	d := c.list.Add(code, s.At(at...), c.object("Service", s.Value.Namespace, s.Value.Name), format, args...)
-	if d.Severity == diag.Error {
-		c.faulty[s.key] = true
-	}
+	c.blame(s.key, d)
 	return d
 }
 
@@ -25,10 +23,22 @@ func (c *checker) onService(s *service, code diag.Code, at path, format string, 
 // Service's as well.
 func (c *checker) onSlice(x *slice, code diag.Code, at path, format string, args ...any) *diag.Diagnostic {
 	d := c.list.Add(code, x.At(at...), c.object("EndpointSlice", x.Value.Namespace, x.Value.Name), format, args...)
-	if d.Severity == diag.Error && x.owner != "" {
-		c.faulty[x.owner] = true
+	if x.owner != "" {
+		c.blame(x.owner, d)
 	}
 	return d
+}
+
+// blame makes a Service faulty if the finding is, or by Options.Strict will
+// be, an error. The latter is kept apart: strictness adds no findings and
+// hides none.
+func (c *checker) blame(key string, d *diag.Diagnostic) {
+	switch {
+	case d.Severity == diag.Error:
+		c.faulty[key] = true
+	case c.o.Strict && d.Code.Info().Strict:
+		c.strict[key] = true
+	}
 }
 
 // object names an object for people. A name that breaks the rules is quoted:

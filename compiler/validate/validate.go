@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -19,6 +20,7 @@ type Options struct {
 	ServiceCIDRs   []netip.Prefix // beside those of ServiceCIDR objects
 	NodePortRange  PortRange      // of the API server; zero: 30000-32767
 	EphemeralRange PortRange      // of the nodes' kernels; zero: 32768-60999
+	Strict         bool           // what diag.List.Strict makes an error makes its Service faulty
 }
 
 // PortRange is an inclusive range of ports.
@@ -52,6 +54,7 @@ func Check(set *manifest.Set, o Options) Result {
 	}
 	c.checkClaims()
 	c.checkNodePorts()
+	maps.Copy(c.faulty, c.strict)
 	return Result{c.list.Sort(), c.faulty}
 }
 
@@ -61,6 +64,7 @@ type checker struct {
 	o      Options
 	list   diag.List
 	faulty map[string]bool
+	strict map[string]bool // faulty only because of Options.Strict
 	names  names
 
 	services []*service // by name
@@ -73,7 +77,7 @@ type checker struct {
 func newChecker(set *manifest.Set, o Options) *checker {
 	setIfZero(&o.NodePortRange, PortRange{30000, 32767})
 	setIfZero(&o.EphemeralRange, PortRange{32768, 60999})
-	c := &checker{set: set, o: o, faulty: map[string]bool{}, byKey: map[string]*service{}, nodes: map[netip.Addr]string{}}
+	c := &checker{set: set, o: o, faulty: map[string]bool{}, strict: map[string]bool{}, byKey: map[string]*service{}, nodes: map[netip.Addr]string{}}
 	c.addServices()
 	c.addSlices()
 	c.addServiceCIDRs()
