@@ -25,11 +25,13 @@ func (p Probe) String() string {
 }
 
 // Probes are the packets that tell a Program from others: for every frontend
-// from a pod, the node, outside, the endpoints and the edges of source ranges,
-// at its port and beside it; and packets that concern no service.
+// from a pod, the node, outside, the endpoints, and the edges of pods and of
+// source ranges, at its port and beside it; and packets that concern no service.
+// A probe aims at a service port's own destinations, or at nobody's: a
+// difference is the service's that it names.
 func Probes(p *ir.Program) iter.Seq[Probe] {
 	return func(yield func(Probe) bool) {
-		b := &prober{Clients: NewClients(p), program: p, yield: yield}
+		b := newProber(p, yield)
 		b.general()
 		for _, s := range p.Services {
 			if b.stopped {
@@ -40,81 +42,45 @@ func Probes(p *ir.Program) iter.Seq[Probe] {
 	}
 }
 
-// Clients are the senders of probes, and what they run into: addresses that are
-// no frontend's and no endpoint's.
-type Clients struct {
-	Host      Host       // the node as its kernel knows it
-	Node      netip.Addr // the node's address, or one that stands for it
-	Pod       netip.Addr // a pod of the node that is no endpoint
-	Outside   netip.Addr // a stranger
-	Nowhere   netip.Addr // a destination that no service owns
-	PodIn     string     // the interface by which pods' packets come
-	OutsideIn string     // and that of strangers
-}
-
-// NewClients chooses the senders for a Program.
-func NewClients(p *ir.Program) Clients {
-	c := Clients{Node: p.Node.IP, PodIn: "svcc-pod0", OutsideIn: "svcc-outside0"}
-	used := usedAddresses(p)
-	pods := p.Options.Pods
-	taken := func(a netip.Addr) bool {
-		return used[a] || a == c.Node || a == c.Outside || a == c.Nowhere || pods.Kind == ir.DetectCIDR && pods.Prefix.Contains(a)
-	}
-	pick := func(v4, v6 string) netip.Addr {
-		if p.Family == ir.IPv4 {
-			return free(netip.MustParseAddr(v4), taken)
-		}
-		return free(netip.MustParseAddr(v6), taken)
-	}
-	if !c.Node.IsValid() {
-		c.Node = pick("192.0.2.1", "2001:db8::1")
-	}
-	c.Outside = pick("198.51.100.77", "2001:db8:77::77")
-	c.Nowhere = pick("203.0.113.201", "2001:db8:201::201")
-	c.Pod = pick("100.64.0.9", "2001:db8:64::9")
-	switch pods.Kind {
-	case ir.DetectCIDR:
-		c.Pod = free(pods.Prefix.Addr().Next(), func(a netip.Addr) bool { return used[a] && pods.Prefix.Contains(a) })
-	case ir.DetectBridge:
-		c.PodIn = pods.Interface
-	case ir.DetectInterface:
-		c.PodIn = pods.Interface + "0"
-	}
-	c.Host = Host{Addrs: []netip.Addr{c.Node}}
-	return c
-}
-
 // prober makes probes.
 type prober struct {
 	Clients
 	program *ir.Program
 	yield   func(Probe) bool
 	stopped bool
-	name    string // of the service port that probes are aimed at
+	name    string           // of the service port that probes are aimed at
+	edgers  []client         // the last that are pods, and the first that are not
+	owned   map[addrKey]bool // destinations of services; node ports without address
 }
 
-// free is the first address from a on that need not be avoided.
-func free(a netip.Addr, avoid func(netip.Addr) bool) netip.Addr {
-	for avoid(a) && a.Next().IsValid() {
-		a = a.Next()
-	}
-	return a
-}
-
-func usedAddresses(p *ir.Program) map[netip.Addr]bool {
-	used := map[netip.Addr]bool{}
+func newProber(p *ir.Program, yield func(Probe) bool) *prober {
+	b := &prober{Clients: NewClients(p), program: p, yield: yield, owned: map[addrKey]bool{}}
+	b.edgers = b.podEdges(p.Options.Pods)
 	for _, s := range p.Services {
 		for _, f := range s.Frontends {
-			used[f.Addr] = true
+			b.owned[addrKey{f.Addr, f.Port, s.Protocol}] = true
 		}
-		for _, e := range s.Cluster {
-			used[e.Addr] = true
-		}
-		for _, e := range s.Local {
-			used[e.Addr] = true
+		if s.HealthCheckNodePort != 0 {
+			b.owned[addrKey{port: s.HealthCheckNodePort, proto: ir.TCP}] = true
 		}
 	}
-	return used
+	return b
+}
+
+// isOwned says whether a destination is a service's, or may be as a node port.
+func (b *prober) isOwned(dst netip.AddrPort, proto ir.Protocol) bool {
+	return b.owned[addrKey{dst.Addr(), dst.Port(), proto}] || b.owned[addrKey{port: dst.Port(), proto: proto}]
+}
+
+// beside is a port near by that no service has.
+func (b *prober) beside(dst netip.AddrPort, proto ir.Protocol) netip.AddrPort {
+	for i := range uint16(1000) {
+		near := netip.AddrPortFrom(dst.Addr(), dst.Port()^1+2*i)
+		if !b.isOwned(near, proto) {
+			return near
+		}
+	}
+	return dst
 }
 
 // ClientPort is the source port of probes; rules do not look at it.
@@ -153,11 +119,8 @@ func (b *prober) odd(dst netip.AddrPort, proto ir.Protocol) {
 
 // general probes what concerns no service: the fixed chains.
 func (b *prober) general() {
-	for _, a := range []netip.Addr{b.Nowhere, b.Node, b.Pod, b.program.Family.Loopback().Addr().Next()} {
+	for _, a := range []netip.Addr{b.Nowhere, b.Node, b.Pod, b.loopback()} {
 		dst := netip.AddrPortFrom(a, 9)
-		if b.program.Family == ir.IPv6 && a == b.program.Family.Loopback().Addr().Next() {
-			dst = netip.AddrPortFrom(b.program.Family.Loopback().Addr(), 9)
-		}
 		for _, proto := range []ir.Protocol{ir.TCP, ir.UDP, ir.SCTP} {
 			b.everyone(dst, proto)
 			b.odd(dst, proto)
@@ -168,6 +131,11 @@ func (b *prober) general() {
 		}
 		own.State, own.Mark = New, b.program.Options.MasqueradeMark
 		b.send(own, b.Host)
+		marked := packet(b.Outside, b.OutsideIn, dst, ir.TCP)
+		marked.Mark = b.program.Options.MasqueradeMark
+		for _, marked.State = range []State{Established, Invalid} {
+			b.send(marked, b.Host)
+		}
 	}
 }
 
@@ -184,10 +152,27 @@ func (b *prober) service(s *ir.ServicePort) {
 	}
 	b.endpoints(s)
 	if s.HealthCheckNodePort != 0 {
-		dst := netip.AddrPortFrom(b.Node, s.HealthCheckNodePort)
-		b.everyone(dst, ir.TCP)
+		b.healthCheck(s.HealthCheckNodePort)
+	}
+}
+
+// healthCheck probes a port that the filter opens, and not for martians.
+func (b *prober) healthCheck(port uint16) {
+	dst := netip.AddrPortFrom(b.Node, port)
+	b.everyone(dst, ir.TCP)
+	if !b.isOwned(dst, ir.UDP) {
 		b.send(packet(b.Outside, b.OutsideIn, dst, ir.UDP), b.Host)
 	}
+	lo := netip.AddrPortFrom(b.loopback(), port)
+	b.send(packet(b.Outside, b.OutsideIn, lo, ir.TCP), b.Host)
+}
+
+// loopback is 127.0.0.1 or ::1.
+func (b *prober) loopback() netip.Addr {
+	if b.program.Family == ir.IPv4 {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.IPv6Loopback()
 }
 
 // destinations are the addresses at which a frontend may answer, and for node
@@ -196,12 +181,7 @@ func (b *prober) destinations(f ir.Frontend) []netip.AddrPort {
 	if f.Kind != ir.NodePort {
 		return []netip.AddrPort{netip.AddrPortFrom(f.Addr, f.Port)}
 	}
-	addrs := append([]netip.Addr{b.Node, b.Nowhere}, b.program.Options.NodePorts.Addrs...)
-	if b.program.Family == ir.IPv4 {
-		addrs = append(addrs, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
-	} else {
-		addrs = append(addrs, netip.IPv6Loopback())
-	}
+	addrs := append([]netip.Addr{b.Node, b.Nowhere, b.loopback()}, b.program.Options.NodePorts.Addrs...)
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	var out []netip.AddrPort
 	for _, a := range slices.Compact(addrs) {
@@ -212,12 +192,20 @@ func (b *prober) destinations(f ir.Frontend) []netip.AddrPort {
 
 func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
 	b.everyone(dst, s.Protocol)
-	b.send(packet(b.Outside, b.OutsideIn, netip.AddrPortFrom(dst.Addr(), dst.Port()^1), s.Protocol), b.Host)
+	for _, c := range b.edgers {
+		b.send(packet(c.addr, c.in, dst, s.Protocol), b.Host)
+	}
+	b.send(packet(b.Outside, b.OutsideIn, b.beside(dst, s.Protocol), s.Protocol), b.Host)
 	other := ir.UDP
 	if s.Protocol == ir.UDP {
 		other = ir.TCP
 	}
-	b.send(packet(b.Outside, b.OutsideIn, dst, other), b.Host)
+	if !b.isOwned(dst, other) {
+		b.send(packet(b.Outside, b.OutsideIn, dst, other), b.Host)
+	}
+	if filtered(s, f.Kind) {
+		b.known(s, dst)
+	}
 	if f.Kind == ir.ClusterIP {
 		return
 	}
@@ -233,6 +221,25 @@ func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) 
 	marked := packet(b.Outside, b.OutsideIn, dst, s.Protocol)
 	marked.Mark = b.program.Options.MasqueradeMark
 	b.send(marked, b.Host)
+}
+
+// filtered says that the filter has rules for a kind of frontend.
+func filtered(s *ir.ServicePort, k ir.FrontendKind) bool {
+	return len(s.Endpoints(s.Policy(k))) == 0 || k == ir.LoadBalancer && len(s.SourceRanges) > 0
+}
+
+// known sends packets of no new flow, which the filter must not look at.
+func (b *prober) known(s *ir.ServicePort, dst netip.AddrPort) {
+	bound := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
+	for _, state := range []State{Established, Related, Invalid} {
+		p := packet(b.Outside, b.OutsideIn, dst, s.Protocol)
+		p.State = state
+		b.send(p, b.Host)
+		b.send(p, bound)
+		p = packet(b.Node, "", dst, s.Protocol)
+		p.State = state
+		b.send(p, b.Host)
+	}
 }
 
 // bound probes a frontend whose address is on one of the node's interfaces.
@@ -253,16 +260,6 @@ func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
 			}
 		}
 	}
-}
-
-// lastOf is the highest address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
 }
 
 // manyEndpoints bounds the hairpin probes of one service port: each costs as
@@ -288,6 +285,7 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 	dst := b.destinations(last)[0]
 	b.send(packet(all[0].Addr, b.OutsideIn, dst, s.Protocol), b.Host)
 	b.send(packet(all[0].Addr, b.PodIn, dst, s.Protocol), b.Host)
+	b.strangers(s, dst)
 	if s.AffinitySeconds == 0 {
 		return
 	}
@@ -295,5 +293,20 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 		p := packet(b.Pod, b.PodIn, netip.AddrPortFrom(first.Addr, first.Port), s.Protocol)
 		p.Remembered = e.AddrPort()
 		b.send(p, b.Host)
+	}
+}
+
+// strangers probes the local endpoints that are not recognised as pods: at a
+// ClusterIP they are masqueraded like everybody else, so only an external
+// frontend of policy Local shows whether they are as those that reach
+// themselves.
+func (b *prober) strangers(s *ir.ServicePort, dst netip.AddrPort) {
+	if s.ExternalPolicy != ir.Local || len(s.Frontends) < 2 {
+		return
+	}
+	for _, e := range s.Local[:min(len(s.Local), manyEndpoints)] {
+		if !b.program.Options.Pods.Match(e.Addr, b.OutsideIn) {
+			b.send(packet(e.Addr, b.OutsideIn, dst, s.Protocol), b.Host)
+		}
 	}
 }
