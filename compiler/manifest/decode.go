@@ -256,10 +256,7 @@ func (u unit) typed(r *result, doc *document, data []byte, t typeMeta, k kind) {
 		wrongTypes(r, doc, data, t, k, err)
 		return
 	}
-	twice := false
-	for _, e := range strict {
-		twice = strictFault(r, doc, Name(v), e) || twice
-	}
+	twice := strictFaults(r, doc, Name(v), strict)
 	m, ok := v.(metav1.Object)
 	if ok && m.GetName() == "" {
 		noName(r, doc, m, t)

@@ -119,22 +119,34 @@ func controlByte(text []byte) (at int, r rune) {
 	return -1, 0
 }
 
-// strictFault tells of an unknown field or, in JSON, a key given twice, and
-// whether it is the latter.
-func strictFault(r *result, doc *document, object string, err error) (twice bool) {
-	var field kjson.FieldError
-	if !errors.As(err, &field) {
-		r.diags.Add(diag.WrongType, doc.start(), object, "%v", err)
-		return true
+// strictFaults tells of unknown fields and, in JSON, of keys given twice, and
+// whether there are any of the latter.
+func strictFaults(r *result, doc *document, object string, errs []error) (twice bool) {
+	if len(errs) > 0 && doc.whole == nil {
+		doc.whole = &whole{} // parse once for all of them
+		defer func() { doc.whole = nil }()
 	}
-	if strings.HasPrefix(err.Error(), "duplicate") {
-		return doc.duplicates(r, object) > 0 // tells all; repeats are dropped
+	for _, err := range errs {
+		var field kjson.FieldError
+		switch {
+		case errors.As(err, &field) && !strings.HasPrefix(err.Error(), "duplicate"):
+			unknownField(r, doc, object, field.FieldPath())
+		case !twice:
+			twice = true
+			if doc.duplicates(r, object) == 0 {
+				r.diags.Add(diag.DuplicateKey, doc.start(), object, "%v", err)
+			}
+		}
 	}
-	path := []any{}
+	return twice
+}
+
+func unknownField(r *result, doc *document, object, written string) {
+	var path []any
 	if root := doc.object(); root != nil {
-		path = root.path(field.FieldPath())
+		path = root.path(written)
 	}
-	name, parent := field.FieldPath(), "the object"
+	name, parent := written, "the object"
 	if len(path) > 0 {
 		name = pathString(path[len(path)-1:])
 	}
@@ -143,7 +155,6 @@ func strictFault(r *result, doc *document, object string, err error) (twice bool
 	}
 	r.diags.Add(diag.UnknownField, doc.at(doc.start(), path), object, "unknown field %q in %s", name, parent).
 		Hint = "check its spelling and indentation; it has no effect"
-	return false
 }
 
 func noName(r *result, doc *document, m metav1.Object, t typeMeta) {
