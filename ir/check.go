@@ -117,12 +117,19 @@ func checkStep(s Step, sound map[Step]bool, depth int) error {
 	var err error
 	switch s := s.(type) {
 	case *Guard:
-		err = errors.Join(checkStep(s.Then, sound, depth+1), checkStep(s.Else, sound, depth+1))
+		// Not both at once: in a loop of guards that would double at each turn.
+		if err = checkStep(s.Then, sound, depth+1); err == nil {
+			err = checkStep(s.Else, sound, depth+1)
+		}
 	case *Masquerade:
 		err = checkStep(s.Next, sound, depth+1)
 	case *Balance:
 		if len(s.Endpoints) == 0 {
 			err = errors.New("a balance without endpoints")
+		}
+	case *Deliver:
+		if s.Endpoint.Port == 0 {
+			err = errors.New("a delivery to no port")
 		}
 	case *Refuse:
 		if s.Reason == 0 {

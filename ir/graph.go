@@ -18,6 +18,10 @@ type Graph struct {
 	// health-check node ports, in the Program's order.
 	OpenPorts []OpenPort
 	Known     int // see Program.Known
+	// HairpinOnce asks backends to recognise a client that is the chosen
+	// endpoint itself in one place, after the choice, rather than for each
+	// endpoint. It changes no outcome.
+	HairpinOnce bool
 }
 
 // Entry is one row of the look-up: destination, protocol, port.
@@ -33,7 +37,8 @@ type OpenPort struct {
 	Service PortName
 }
 
-// Step is a node of the graph: *Guard, *Masquerade, *Balance or *Refuse.
+// Step is a node of the graph: *Guard, *Masquerade, *Balance, *Deliver or
+// *Refuse.
 type Step interface{ step() }
 
 // Label says which part of which service port a step stands for. Backends name
@@ -74,10 +79,11 @@ type Guard struct {
 }
 
 // Masquerade marks the packet, so that its source is rewritten when it leaves,
-// and goes on.
+// and goes on; with UnlessPod it leaves packets of pods unmarked.
 type Masquerade struct {
-	Label Label
-	Next  Step
+	Label     Label
+	UnlessPod bool
+	Next      Step
 }
 
 // Balance sends the packet to one of its endpoints, each with an equal share;
@@ -87,6 +93,12 @@ type Balance struct {
 	Label           Label
 	Endpoints       []Endpoint // sorted, never empty
 	AffinitySeconds int
+}
+
+// Deliver sends the packet to one endpoint: a Balance of one, without memory.
+type Deliver struct {
+	Label    Label
+	Endpoint Endpoint
 }
 
 // Refuse ends the way without an endpoint.
@@ -112,4 +124,5 @@ func (r Reason) String() string {
 func (*Guard) step()      {}
 func (*Masquerade) step() {}
 func (*Balance) step()    {}
+func (*Deliver) step()    {}
 func (*Refuse) step()     {}

@@ -62,7 +62,8 @@ func (p *numbering) count(s Step) {
 func (p *numbering) ref(s Step) string {
 	_, balance := s.(*Balance)
 	_, refuse := s.(*Refuse)
-	if refuse || !balance && p.uses[s] < 2 {
+	_, deliver := s.(*Deliver)
+	if refuse || deliver || !balance && p.uses[s] < 2 {
 		return p.text(s)
 	}
 	if p.ids[s] == 0 {
@@ -77,7 +78,12 @@ func (p *numbering) text(s Step) string {
 	case *Guard:
 		return p.guard(s)
 	case *Masquerade:
+		if s.UnlessPod {
+			return "unless from pod masquerade; " + p.ref(s.Next)
+		}
 		return "masquerade, " + p.ref(s.Next)
+	case *Deliver:
+		return "to " + s.Endpoint.String()
 	case *Balance:
 		return balanceText(s)
 	case *Refuse:

@@ -57,9 +57,13 @@ func (w way) route(p Packet, h Host) (choices, error) {
 				step = s.Then
 			}
 		case *ir.Masquerade:
-			c.masquerade, step = true, s.Next
+			c.masquerade = c.masquerade || !s.UnlessPod || !w.holds(ir.Condition{FromPod: true}, p, h)
+			step = s.Next
 		case *ir.Balance:
 			c.endpoints, c.sticky = s.Endpoints, s.AffinitySeconds
+			return c, nil
+		case *ir.Deliver:
+			c.endpoints = []ir.Endpoint{s.Endpoint}
 			return c, nil
 		case *ir.Refuse:
 			return choices{}, nil
