@@ -161,7 +161,7 @@ func (h *Head) parse(fields string) error {
 		case "hooks":
 			h.Hooks = value == "yes"
 		case "families":
-			for name := range strings.SplitSeq(value, ",") {
+			for name := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' }) {
 				f, err := ir.ParseFamily(name)
 				if err != nil {
 					return err
