@@ -85,7 +85,7 @@ func TestLargeService(t *testing.T) {
 func TestIndex(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("*nat\n:KUBE-X - [0:0]\n-A OUTPUT -j KUBE-X\n")
-	for i := range 200 {
+	for i := range 400 {
 		rules := []string{
 			fmt.Sprintf("-p tcp -d 10.0.0.%d --dport %d -j MARK --xor-mark %#x", i%5, i%3, i+1),
 			fmt.Sprintf("-p udp --dport %d -j MARK --xor-mark %#x", i%3, i*7+1),
@@ -96,7 +96,7 @@ func TestIndex(t *testing.T) {
 			fmt.Sprintf("-s 10.1.0.%d -m recent --name l%d --set", i%9, i%4),
 			fmt.Sprintf("-p tcp -d 10.0.0.%d -m recent --name l%d ! --update -j MARK --xor-mark %#x", i%5, i%6, i*29+1),
 		}
-		fmt.Fprintf(&text, "-A KUBE-X %s\n", rules[(i*i+i/3)%len(rules)])
+		fmt.Fprintf(&text, "-A KUBE-X %s\n", rules[(i*5+i/8)%len(rules)])
 	}
 	text.WriteString("COMMIT\n")
 	with, without := mustParse(t, ir.IPv4, text.String()), mustParse(t, ir.IPv4, text.String())

@@ -30,7 +30,7 @@ type walk struct {
 	remembered []uint32 // recent lists that hold the client
 	want       *state   // if set, errElsewhere stops the run at any other end
 	trace      *tracer
-	steps      int      // rules tried for this packet, over all runs
+	steps      int     // rules tried for this packet, over all runs
 	waiting    []state // ways not followed yet
 	frames     []frame
 	ends       []state

@@ -246,6 +246,7 @@ func TestJumpsAndReturns(t *testing.T) {
 			"-A B -j MARK --or-mark 0x1\n-A C -j MARK --or-mark 0x2\n", "0x12"},
 		{"xor, and, set", "-A OUTPUT -j MARK --set-mark 0xff\n-A OUTPUT -j MARK --xor-mark 0x0f\n-A OUTPUT -j MARK --and-mark 0x3f\n" +
 			"-A OUTPUT -j MARK --set-xmark 0x1/0x20\n", "0x11"},
+		{"--set-mark sets what its mask lacks", "-A OUTPUT -j MARK --set-mark 0x11\n-A OUTPUT -j MARK --set-mark 0x10/0x1\n", "0x10"},
 		{"-I goes on top, the last first", "-A A -j MARK --set-mark 0x1\n-I A -j MARK --set-mark 0x2\n-I A 1 -j RETURN\n-A OUTPUT -j A\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
