@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -48,6 +51,16 @@ func (x Exec) Run(ctx context.Context, in Input) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if in.Isolated {
+		cleanup, err := isolate(cmd)
+		if err != nil {
+			return nil, &ToolError{Tool: in.Tool, Args: in.Args, Code: -1, Err: err}
+		}
+		defer cleanup()
+	}
+	// The signal comes when the thread that started the tool ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err := cmd.Start()
 	if err == nil {
 		if x.Started != nil {
@@ -59,4 +72,16 @@ func (x Exec) Run(ctx context.Context, in Input) ([]byte, error) {
 		return stdout.Bytes(), &ToolError{Tool: in.Tool, Args: in.Args, Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String(), Err: err}
 	}
 	return stdout.Bytes(), nil
+}
+
+// isolate gives a tool a network of its own, and a lock file: the machine's is
+// for those who write to the machine's rules.
+func isolate(cmd *exec.Cmd) (cleanup func(), err error) {
+	dir, err := os.MkdirTemp("", "svcc-")
+	if err != nil {
+		return nil, err
+	}
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
+	cmd.Env = append(os.Environ(), "XTABLES_LOCKFILE="+filepath.Join(dir, "lock"))
+	return func() { os.RemoveAll(dir) }, nil
 }

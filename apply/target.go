@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 
 	"svcc/emit"
 )
@@ -14,15 +15,22 @@ type Target interface {
 	Observe(ctx context.Context) (Observed, error)
 	// Plan gives what must be written so that the kernel holds desired, which
 	// may be nil: then all that is ours is to go. An empty Plan means that
-	// nothing differs.
+	// nothing differs. The jumps from built-in chains are part of it whatever
+	// the ruleset's head says of hooks: that concerns who loads it by hand.
 	Plan(desired *emit.Ruleset, from Observed) (Plan, error)
 	// Check tries a Plan without touching the node's rules; what could not be
 	// tried is named in notes.
 	Check(ctx context.Context, p Plan) (notes []string, err error)
-	// Commit writes a Plan. An error leaves each table old or new.
+	// Commit writes a Plan; an empty one runs no tool. An error leaves each
+	// table old or new; that is for Restore to mend. It is ErrLocked if a lock
+	// was held too long.
 	Commit(ctx context.Context, p Plan) error
-	// Restore brings the kernel back to what was observed.
+	// Restore brings our part of the kernel back to what was observed, from
+	// whatever state it is in; done twice, the second writes nothing. It takes
+	// what Load made of a file as well.
 	Restore(ctx context.Context, to Observed) error
+	// Load reads what Observed.Marshal gave.
+	Load([]byte) (Observed, error)
 }
 
 // Observed is our part of the kernel at one moment, in a form that can be kept
@@ -44,13 +52,17 @@ type Plan interface {
 	// Inputs is what the tools will be given, in order; for --dry-run, the
 	// journal and tests.
 	Inputs() []Input
+	// Makes names what this Plan creates that other programs use too, so that
+	// only a record can later tell it to be ours: "ipv4 filter KUBE-FIREWALL".
+	Makes() []string
 }
 
 // Change is one rule or chain that a Plan adds or removes.
 type Change struct {
 	Family, Table, Chain string
 	Add                  bool
-	Rule                 string // "" for the chain itself
+	Rule                 string // in canonical form; "" for the chain itself
+	Service              string // "namespace/name:port"; "" if it is not of one
 }
 
 // Input is one run of a tool that writes.
@@ -58,4 +70,11 @@ type Input struct {
 	Tool  string   // "iptables-restore"
 	Args  []string // "-w", "5", "--noflush"
 	Stdin []byte
+	// Isolated runs the tool in a new, empty network namespace that ends with
+	// it, under a lock file of its own. It fails without CAP_SYS_ADMIN.
+	Isolated bool
 }
+
+// ErrLocked is a lock of the tools that another process held longer than the
+// lock timeout.
+var ErrLocked = errors.New("another process holds the xtables lock")
