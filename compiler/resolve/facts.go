@@ -64,7 +64,7 @@ const (
 	factName = "the node's name (--node)"
 	factIP   = "the node's address (a Node object and --node, or --node-ip)"
 	factZone = "the node's zone (a Node object and --node, or --zone)"
-	factPods = "the node's pod ranges (a Node object with podCIDRs and --node)"
+	factPods = "the node's pod range (a Node object with podCIDRs and --node)"
 )
 
 // needName notes that a service port's meaning depends on which node this is.
