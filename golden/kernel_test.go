@@ -1,10 +1,12 @@
 package golden
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"svcc/compiler"
@@ -121,4 +123,41 @@ func probe(l *lab.Lab, r built, lines []Trace) error {
 		begin = ends[i]
 	}
 	return errors.Join(errs...)
+}
+
+// A rule that is wrong in a way that only packets show is noticed.
+func TestKernelNoticesFaults(t *testing.T) {
+	lab.Require(t)
+	c, err := ReadCase("cases/worked-example.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := compile(t, c, withHooks)
+	lines := byNode(c.Traces)[0]
+	l := lab.New(t, labConfig(r, lines))
+	if err := judgeInKernel(l, lab.Legacy, r, lines); err != nil {
+		t.Fatal(err)
+	}
+	text := r.Units[0].Sections[0].Text
+	for _, fault := range []struct{ right, wrong string }{
+		{"-j MASQUERADE --random-fully", "-j ACCEPT"},
+		{"--probability 0.5000000000", "--probability 1.0000000000"},
+		{"-j REJECT", "-j DROP"},
+		{"80 -j DROP", "80 -j REJECT"},
+		{"--dport 30443", "--dport 30444"},
+		{"--rcheck --seconds 10800 --reap", "--rcheck --seconds 10800 --hitcount 20"},
+		{" ! -s 10.244.0.0/16", ""},
+		{"--to-destination 10.244.2.11:6000", "--to-destination 10.244.2.11:6001"},
+		{"-s 192.0.2.0/24", "-s 192.0.2.0/29"},
+	} {
+		spoilt := bytes.ReplaceAll(text, []byte(fault.right), []byte(fault.wrong))
+		if bytes.Equal(spoilt, text) {
+			t.Errorf("no rule has %q", fault.right)
+		}
+		r.Units[0].Sections[0].Text = spoilt
+		err := judgeInKernel(l, lab.Legacy, r, lines)
+		if err == nil || !strings.Contains(err.Error(), " packet") {
+			t.Errorf("%q instead of %q: %v", fault.wrong, fault.right, err)
+		}
+	}
 }
