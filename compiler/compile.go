@@ -90,7 +90,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		options, list = merge(set, o)
 		found = append(found, list...)
 		validate.Defaults(set)
-		checked := validate.Check(set, validate.Options{Families: o.Families, NodeIPs: options.NodeIPs, ServiceCIDRs: o.ServiceCIDRs})
+		checked := validate.Check(set, validate.Options{Families: o.Families, NodeIPs: options.NodeIPs, ServiceCIDRs: o.ServiceCIDRs, Strict: o.Strict})
 		found = append(found, checked.Diagnostics...)
 		faulty = checked.Faulty
 	})

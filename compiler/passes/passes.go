@@ -39,6 +39,50 @@ var Table = []Pass{
 		Required: true,
 		Lower:    lower.Lower,
 	},
+	{
+		Name:  "ranges",
+		Doc:   "Makes source ranges as few as can be: covered ones are left out, neighbours are joined.",
+		After: []Order{{"lower", "it rewrites a Graph"}},
+		Level: 1,
+		Graph: ranges,
+	},
+	{
+		Name:  "fold",
+		Doc:   "Sends connections straight to an endpoint that is the only one, without a share of its own. Ports with session affinity keep theirs.",
+		After: []Order{{"lower", "it rewrites a Graph"}},
+		Level: 1,
+		Graph: fold,
+	},
+	{
+		Name:     "masquerade",
+		Doc:      "Asks who is to be masqueraded once on a way, rather than on two ways to the same endpoints.",
+		After:    []Order{{"fold", "both ways must lead to the same step"}},
+		Level:    1,
+		Required: true,
+		Graph:    masquerade,
+	},
+	{
+		Name:  "share",
+		Doc:   "Makes one of the steps that are equal: service ports, addresses and policies with the same endpoints share them. Ports with session affinity do not.",
+		After: []Order{{"masquerade", "fewer forms of the same meaning are left"}, {"ranges", "equal sets of ranges look equal only then"}},
+		Level: 1,
+		Graph: share,
+	},
+	{
+		Name:  "prune",
+		Doc:   "Removes questions whose answer changes nothing: both ways lead to the same step.",
+		After: []Order{{"share", "equal ways are the same step only then"}},
+		Level: 1,
+		Graph: prune,
+	},
+	{
+		Name:     "hairpin",
+		Doc:      "Finds clients that are the chosen endpoint themselves by one question after the choice, for all services together. Assumes that a connection which somebody else's DNAT sends back to its own sender may be masqueraded too; without, it could not work.",
+		After:    []Order{{"lower", "it rewrites a Graph"}},
+		Level:    1,
+		Required: true,
+		Graph:    hairpin,
+	},
 }
 
 // Select gives the rows that run at a level, without those turned off. It is an

@@ -15,7 +15,11 @@ var _ emit.Backend = Backend{}
 
 // Emit gives one section with the tables filter and nat.
 func (Backend) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
-	filter, nat, err := lower(g, o.Hooks)
+	layout := lower
+	if o.Level > 0 {
+		layout = func(g *ir.Graph, hooks bool) (*table, *table, error) { return layoutFast(g, o.Level, hooks) }
+	}
+	filter, nat, err := layout(g, o.Hooks)
 	if err != nil {
 		return nil, err
 	}

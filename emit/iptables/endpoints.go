@@ -23,7 +23,7 @@ func (c *serviceChains) balanceChain(b *ir.Balance) {
 	for i, e := range b.Endpoints {
 		var chance []match
 		if i < n-1 {
-			chance = []match{oneIn(n - i)}
+			chance = []match{share{1, n - i}}
 		}
 		c.natRule(chain, c.endpointComment(e), jump(c.endpointChains[e]), chance...)
 	}

@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"bytes"
+	"slices"
 
 	"svcc/emit"
 )
@@ -27,7 +28,38 @@ var (
 		hook("OUTPUT", chainServices, "kubernetes service portals"),
 		hook("POSTROUTING", chainPostrouting, "kubernetes postrouting rules"),
 	}
+	// fastFilterHooks are those of the fast layouts: a chain tells a state once
+	// for all, and there is no jump to a chain that does not exist. Health
+	// checks come after new connections, which look for them by themselves.
+	fastFilterHooks = []rule{
+		hook("INPUT", chainFirewall, ""),
+		hook("INPUT", chainExternalServices, "kubernetes externally-visible service portals", newOnly),
+		hook("INPUT", chainNodePorts, "kubernetes health check service ports"),
+		hook("FORWARD", chainForward, "kubernetes forwarding rules"),
+		hook("OUTPUT", chainFirewall, ""),
+		hook("OUTPUT", chainServices, "kubernetes service portals", newOnly),
+	}
 )
+
+// hooksFor are the jumps that a table with these chains needs: the layout is
+// told by a chain that only kube-proxy's has.
+func hooksFor(table string, chains []string) []rule {
+	rows := natHooks
+	switch {
+	case table != "filter":
+	case slices.Contains(chains, chainProxyFirewall):
+		rows = filterHooks
+	default:
+		rows = fastFilterHooks
+	}
+	var out []rule
+	for _, r := range rows {
+		if slices.Contains(chains, targetOf(r.action)) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
 var newOnly = states{list: "NEW"}
 
@@ -37,25 +69,35 @@ func hook(from, to, comment string, ms ...match) rule {
 	return rule{chain: from, early: ms, comment: comment, action: jump(to)}
 }
 
-// Hook puts the jumps from the built-in chains at the head of each table, as a
+// Hook puts the jumps from the built-in chains at the end of each table, as a
 // node that loads the section has them.
 func (Backend) Hook(s emit.Section) emit.Section {
-	hooks := map[string][]rule{"*filter": filterHooks, "*nat": natHooks}
 	var out []byte
+	var table string
+	var chains []string
 	for line := range bytes.Lines(s.Text) {
+		switch {
+		case line[0] == '*':
+			table, chains = string(bytes.TrimSpace(line[1:])), nil
+		case line[0] == ':':
+			name, _, _ := bytes.Cut(line[1:], []byte(" "))
+			chains = append(chains, string(name))
+		case bytes.HasPrefix(line, []byte("COMMIT")):
+			out = appendHooks(out, table, chains)
+		}
 		out = append(out, line...)
-		rules := hooks[string(bytes.TrimSpace(line))]
-		if rules == nil {
-			continue
-		}
-		if !bytes.Contains(s.Text, []byte(":"+chainFirewall+" ")) && &rules[0] == &filterHooks[0] {
-			out = append(out, ":"+chainFirewall+" - [0:0]\n"...)
-		}
-		for i := range rules {
-			// The hooks' own comments are constants, so there is no error.
-			out, _ = appendRule(out, &rules[i])
-		}
 	}
 	s.Text = out
 	return s
+}
+
+func appendHooks(out []byte, table string, chains []string) []byte {
+	if table == "filter" && slices.Contains(chains, chainProxyFirewall) && !slices.Contains(chains, chainFirewall) {
+		out = append(out, ":"+chainFirewall+" - [0:0]\n"...)
+		chains = append(chains, chainFirewall)
+	}
+	for _, r := range hooksFor(table, chains) {
+		out, _ = appendRule(out, &r) // the hooks' comments are constants
+	}
+	return out
 }

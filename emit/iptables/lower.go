@@ -104,7 +104,7 @@ func (l *lowering) nodePorts() {
 	o := &l.g.Options
 	lo := l.g.Family.Loopback()
 	if o.NodePorts.All {
-		ms := []match{local("dst")}
+		ms := []match{destinationLocal}
 		if !o.LocalhostNodePorts {
 			ms = append(ms, destinationNot(lo))
 		}
@@ -115,7 +115,7 @@ func (l *lowering) nodePorts() {
 		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destinationHost(a))
 	}
 	for _, p := range o.NodePorts.Prefixes {
-		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destination(p), local("dst"))
+		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destination(p), destinationLocal)
 	}
 }
 

@@ -19,6 +19,22 @@ const (
 	chainMarkMasq         = "KUBE-MARK-MASQ"
 )
 
+// Prefixes of chains that only svcc's fast layouts have in nat. They begin as
+// kube-proxy's do, so that a later kube-proxy cleans them up; a letter more
+// than its 16 of a hash keeps them apart.
+const (
+	natTreePrefix  = "KUBE-SVC-T"
+	natPortsPrefix = "KUBE-SVC-N"
+	natSplitPrefix = "KUBE-SVC-S"
+)
+
+// Chains of the filter table that only svcc's fast layouts have.
+const (
+	chainNew     = "KUBE-SVCC-NEW"     // new connections that are forwarded
+	chainHairpin = "KUBE-SVCC-HAIRPIN" // see fast.hairpinChain
+	filterTree   = "KUBE-SVCC-"        // begins the trees' names
+)
+
 // prefixes of the chains of one service port, by the part they stand for.
 var prefixes = map[ir.Part]string{
 	ir.PartExternal:     "KUBE-EXT-",

@@ -82,12 +82,22 @@ func (m port) appendTo(b []byte) []byte {
 	return strconv.AppendUint(append(b, " --dport "...), uint64(m), 10)
 }
 
-// local asks whether an address is the node's: side is "src" or "dst".
-type local string
+// local asks whether an address is the node's.
+type local struct {
+	side string // "src" or "dst"
+	not  bool
+}
 
 func (m local) appendTo(b []byte) []byte {
-	return append(append(append(b, " -m addrtype --"...), m...), "-type LOCAL"...)
+	b = append(appendNot(append(b, " -m addrtype"...), m.not), " --"...)
+	return append(append(b, m.side...), "-type LOCAL"...)
 }
+
+var (
+	sourceLocal      = local{side: "src"}
+	sourceNotLocal   = local{side: "src", not: true}
+	destinationLocal = local{side: "dst"}
+)
 
 // input is the interface of entry; iptables reads a trailing + as "starts with".
 type input struct {
@@ -119,12 +129,12 @@ func (m marked) appendTo(b []byte) []byte {
 	return fmt.Appendf(appendNot(append(b, " -m mark"...), m.not), " --mark 0x%08x/0x%08x", m.bit, m.bit)
 }
 
-// oneIn holds for one packet in n, at random.
-type oneIn int
+// share holds for part packets of so many, at random.
+type share struct{ part, of int }
 
-func (m oneIn) appendTo(b []byte) []byte {
+func (m share) appendTo(b []byte) []byte {
 	b = append(b, " -m statistic --mode random --probability "...)
-	return strconv.AppendFloat(b, 1/float64(m), 'f', 10, 64)
+	return strconv.AppendFloat(b, float64(m.part)/float64(m.of), 'f', 10, 64)
 }
 
 // seen asks whether a list holds the client, younger than so many seconds.
@@ -178,3 +188,45 @@ const (
 	reject = jump("REJECT")
 	back   = jump("RETURN")
 )
+
+// protocolOnly is -p without its module, for rules that ask no port.
+type protocolOnly ir.Protocol
+
+func (m protocolOnly) appendTo(b []byte) []byte {
+	return append(append(b, " -p "...), ir.Protocol(m).String()...)
+}
+
+// ports is --dport with a first and a last port.
+type ports struct{ low, high uint16 }
+
+func (m ports) appendTo(b []byte) []byte {
+	b = port(m.low).appendTo(b)
+	if m.high == m.low {
+		return b
+	}
+	return strconv.AppendUint(append(b, ':'), uint64(m.high), 10)
+}
+
+// masked is -s or -d with a mask that may have holes.
+type masked struct {
+	flag        string
+	value, mask netip.Addr
+}
+
+func (m masked) appendTo(b []byte) []byte {
+	b = append(append(append(b, ' '), m.flag...), ' ')
+	return m.mask.AppendTo(append(m.value.AppendTo(b), '/'))
+}
+
+// update asks as seen does and, where it holds, renews the client's time.
+type update seen
+
+func (m update) appendTo(b []byte) []byte {
+	return fmt.Appendf(b, " -m recent --name %s --update --seconds %d --reap", m.list, m.seconds)
+}
+
+// goTo goes to a chain; what falls off its end, or returns, comes back to the
+// rule after the last jump.
+type goTo string
+
+func (a goTo) appendTo(b []byte) []byte { return append(append(b, " -g "...), a...) }

@@ -171,7 +171,7 @@ func (c *serviceChains) refusal(e *ir.Entry) {
 	case ir.ClusterIP:
 		c.filterRule(chainServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
 	case ir.NodePort:
-		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, []match{local("dst")})...)
+		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, []match{destinationLocal})...)
 	default:
 		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
 	}
@@ -209,8 +209,10 @@ func (c *serviceChains) internalMasquerade(e *ir.Entry) {
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.
-func (c *serviceChains) pods(not bool) []match {
-	d := c.g.Options.Pods
+func (c *serviceChains) pods(not bool) []match { return podMatch(c.g.Options.Pods, not) }
+
+// podMatch recognises pods as a detector does; nothing if it does not.
+func podMatch(d ir.Detector, not bool) []match {
 	switch d.Kind {
 	case ir.DetectCIDR:
 		return []match{address{flag: "-s", not: not, prefix: d.Prefix}}
@@ -234,8 +236,8 @@ func (c *serviceChains) externalChain() {
 			if s.If.FromPod {
 				c.natRule(chain, "pod traffic for "+ext, jump(c.target(s.Then)), c.pods(false)...)
 			} else {
-				c.natRule(chain, "masquerade LOCAL traffic for "+ext, jump(chainMarkMasq), local("src"))
-				c.natRule(chain, "route LOCAL traffic for "+ext, jump(c.target(s.Then.(*ir.Masquerade).Next)), local("src"))
+				c.natRule(chain, "masquerade LOCAL traffic for "+ext, jump(chainMarkMasq), sourceLocal)
+				c.natRule(chain, "route LOCAL traffic for "+ext, jump(c.target(s.Then.(*ir.Masquerade).Next)), sourceLocal)
 			}
 			step = s.Else
 		case *ir.Balance:

@@ -65,8 +65,8 @@ func (c *compileFlags) registerNode(f *pflag.FlagSet) {
 // options gives what the flags say, with relative paths taken from dir.
 func (c *compileFlags) options(paths []string, dir string) (compiler.Options, error) {
 	o := c.o
-	if o.Level != 0 {
-		return o, fmt.Errorf("-O %d does not exist yet: 0 is the only level", o.Level)
+	if o.Level < 0 || o.Level > 2 {
+		return o, fmt.Errorf("-O %d does not exist: 0, 1 and 2 do", o.Level)
 	}
 	if _, ok := compiler.Backends[o.Mode]; !ok {
 		return o, fmt.Errorf("--mode %s does not exist yet: iptables is the only mode", o.Mode)

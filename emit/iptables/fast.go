@@ -1,0 +1,259 @@
+package iptables
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"svcc/ir"
+)
+
+// fast lays a Graph out so that no list grows with the number of services:
+// KUBE-SERVICES jumps, behind a guard, to a tree of chains that finds the
+// destination; inside it rules go rather than jump, so that what no service
+// wants comes back to KUBE-SERVICES and meets the node ports. Endpoints are
+// rules of their service's chain.
+type fast struct {
+	g       *ir.Graph
+	plain   bool // no comments
+	filter  *builder
+	nat     *builder
+	started map[ir.Step]string // the chain of each step that has one
+}
+
+// layoutFast makes the tables of levels 1 and 2.
+func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err error) {
+	l := &fast{g: g, plain: level > 1, filter: newBuilder(), nat: newBuilder(), started: map[ir.Step]string{}}
+	l.natFixed()
+	if err := l.dispatch(); err != nil {
+		return nil, nil, err
+	}
+	l.filterFixed()
+	filter, nat = l.filter.table("filter"), l.nat.table("nat")
+	if level > 1 {
+		inOrder(nat, chainServices)
+		inOrder(filter, chainForward, chainExternalServices, chainServices)
+	}
+	filter.descend()
+	nat.descend()
+	if hooks {
+		filter.rules = append(hooksFor("filter", filter.chains), filter.rules...)
+		nat.rules = append(hooksFor("nat", nat.chains), nat.rules...)
+	}
+	return filter, nat, nil
+}
+
+// builder collects the rules of one table by chain.
+type builder struct {
+	names []string
+	rules map[string][]rule
+}
+
+func newBuilder() *builder { return &builder{rules: map[string][]rule{}} }
+
+// declare makes a chain known; false if it was.
+func (b *builder) declare(chain string) bool {
+	if _, known := b.rules[chain]; known {
+		return false
+	}
+	b.names = append(b.names, chain)
+	b.rules[chain] = nil
+	return true
+}
+
+func (b *builder) add(chain, comment string, a action, ms ...match) {
+	b.rules[chain] = append(b.rules[chain], rule{chain: chain, comment: comment, matches: ms, action: a})
+}
+
+func (b *builder) table(name string) *table {
+	t := &table{name: name, chains: b.names}
+	for _, c := range b.names {
+		t.rules = append(t.rules, b.rules[c]...)
+	}
+	return t
+}
+
+// descend puts chains in descending order of name: iptables-nft 1.8.9 loads
+// them four times faster than in ascending order.
+func (t *table) descend() {
+	slices.Sort(t.chains)
+	slices.Reverse(t.chains)
+	slices.SortStableFunc(t.rules, func(a, b rule) int {
+		switch {
+		case a.chain > b.chain:
+			return -1
+		case a.chain < b.chain:
+			return 1
+		}
+		return 0
+	})
+}
+
+// say is a comment, where this level has comments.
+func (l *fast) say(format string, args ...any) string {
+	if l.plain {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func (l *fast) mark() action { return setMark{"or", l.g.Options.MasqueradeMark} }
+
+func (l *fast) natFixed() {
+	bit := l.g.Options.MasqueradeMark
+	for _, c := range []string{chainServices, chainPostrouting, chainMarkMasq} {
+		l.nat.declare(c)
+	}
+	l.nat.add(chainPostrouting, "", back, marked{not: true, bit: bit})
+	l.nat.add(chainPostrouting, "", setMark{"xor", bit})
+	l.nat.add(chainPostrouting, l.say("kubernetes service traffic requiring SNAT"), masquerade{})
+	// No rule of ours jumps here; other programs' rules may.
+	l.nat.add(chainMarkMasq, "", setMark{"or", bit})
+}
+
+// dispatch writes the nat table's way from KUBE-SERVICES to the endpoints.
+func (l *fast) dispatch() error {
+	var addrs, ports []leaf
+	for _, e := range l.g.Entries {
+		if !delivers(e.Next) {
+			continue
+		}
+		if e.Kind == ir.NodePort {
+			ports = append(ports, leaf{newKey(e.Frontend, e.Service.Protocol), e})
+		} else {
+			addrs = append(addrs, leaf{newKey(e.Frontend, e.Service.Protocol), e})
+		}
+	}
+	d := &natTree{fast: l}
+	for _, r := range guarded(l.nat, addrs, natTreePrefix, d.destination) {
+		l.nat.add(chainServices, l.say("kubernetes service addresses"), r.action, r.matches...)
+	}
+	if len(ports) > 0 {
+		l.nodePorts(ports, d)
+	}
+	return d.err
+}
+
+// delivers says whether a way can lead to an endpoint.
+func delivers(s ir.Step) bool {
+	switch s := s.(type) {
+	case *ir.Guard:
+		return delivers(s.Then) || delivers(s.Else)
+	case *ir.Masquerade:
+		return delivers(s.Next)
+	case *ir.Refuse:
+		return false
+	}
+	return true
+}
+
+// nodePorts come last in KUBE-SERVICES. Only packets to a port between the
+// lowest and the highest are asked the slower question whether they are for
+// this node.
+func (l *fast) nodePorts(leaves []leaf, d *natTree) {
+	l.nat.declare(chainNodePorts)
+	plantAt(l.nat, newTrie(leaves), chainNodePorts, natPortsPrefix, d.destination)
+	for _, between := range spans(leaves) {
+		for _, at := range l.nodePortAddresses() {
+			l.nat.add(chainServices, l.say(nodePortsComment), jump(chainNodePorts), append(slices.Clone(between), at...)...)
+		}
+	}
+}
+
+// nodePortAddresses are the conditions of which one must hold for a node port.
+func (l *fast) nodePortAddresses() [][]match {
+	o := &l.g.Options
+	if o.NodePorts.All {
+		ms := []match{destinationLocal}
+		if !o.LocalhostNodePorts {
+			ms = append([]match{destinationNot(l.g.Family.Loopback())}, ms...)
+		}
+		return [][]match{ms}
+	}
+	var out [][]match
+	for _, a := range o.NodePorts.Addrs {
+		out = append(out, []match{destinationHost(a)})
+	}
+	for _, p := range o.NodePorts.Prefixes {
+		out = append(out, []match{destination(p), destinationLocal})
+	}
+	return out
+}
+
+// spans matches, for each protocol, the ports from the lowest to the highest.
+func spans(leaves []leaf) [][]match {
+	lowest, highest := map[ir.Protocol]uint16{}, map[ir.Protocol]uint16{}
+	for _, x := range leaves {
+		p, n := x.key.protocol(), x.entry.Port
+		if lowest[p] == 0 || n < lowest[p] {
+			lowest[p] = n
+		}
+		highest[p] = max(highest[p], n)
+	}
+	var out [][]match
+	for _, p := range []ir.Protocol{ir.TCP, ir.UDP, ir.SCTP} {
+		if lowest[p] != 0 {
+			out = append(out, []match{protocol(p), ports{lowest[p], highest[p]}})
+		}
+	}
+	return out
+}
+
+// guarded plants a tree for each part of the destinations, and gives the jumps
+// to them, each behind a guard on its part's addresses.
+func guarded(b *builder, leaves []leaf, prefix string, write func(chain string, x leaf)) []rule {
+	if len(leaves) == 0 {
+		return nil
+	}
+	var out []rule
+	for _, p := range parts(leaves) {
+		t := newTrie(p.leaves)
+		root := treeChain(prefix, t, p.prefix.Bits())
+		b.declare(root)
+		plantAt(b, t, root, prefix, write)
+		out = append(out, rule{matches: []match{destination(p.prefix)}, action: jump(root)})
+	}
+	return out
+}
+
+// plantAt writes a trie whose root is a chain that is declared already.
+func plantAt(b *builder, t *trie, chain, prefix string, write func(chain string, x leaf)) {
+	for _, x := range t.leaves {
+		write(chain, x)
+	}
+	for _, br := range t.branches {
+		to := treeChain(prefix, br.to, br.n)
+		b.declare(to)
+		b.add(chain, "", goTo(to), br.match()...)
+		plantAt(b, br.to, to, prefix, write)
+	}
+}
+
+// treeChain names a chain of a tree by the n bits that lead to it, so that it
+// keeps its name whatever else comes and goes.
+func treeChain(prefix string, t *trie, n int) string {
+	bits := []byte(t.first)
+	for i := n; i < 8*len(bits); i++ {
+		bits[i/8] &^= 0x80 >> (i % 8)
+	}
+	return prefix + hash(fmt.Sprintf("%x/%d", bits, n))
+}
+
+// hairpinChain asks, bit by bit from the lowest, whether source and destination
+// are the same address; most pairs differ early. It marks what is.
+func (l *fast) hairpinChain() {
+	bit := netip.IPv4Unspecified().AsSlice()
+	if l.g.Family == ir.IPv6 {
+		bit = netip.IPv6Unspecified().AsSlice()
+	}
+	l.filter.declare(chainHairpin)
+	zero, _ := netip.AddrFromSlice(bit)
+	for i := 8*len(bit) - 1; i >= 0; i-- {
+		one := slices.Clone(bit)
+		one[i/8] = 0x80 >> (i % 8)
+		m, _ := netip.AddrFromSlice(one)
+		l.filter.add(chainHairpin, "", back, masked{"-s", m, m}, masked{"-d", zero, m})
+		l.filter.add(chainHairpin, "", back, masked{"-s", zero, m}, masked{"-d", m, m})
+	}
+	l.filter.add(chainHairpin, l.say("masquerade what goes back to its sender"), l.mark())
+}

@@ -1,0 +1,153 @@
+package iptables
+
+import (
+	"slices"
+
+	"svcc/ir"
+)
+
+// filterTrees are the roots of the filter's look-ups, each behind its guards.
+type filterTrees struct {
+	guarded  []rule // drops what source ranges did not let through
+	cluster  []rule // refuses ClusterIPs without endpoints
+	external []rule // refuses external addresses without endpoints
+	ports    []rule // refuses node ports without endpoints
+}
+
+// filterFixed writes the filter: one way for new forwarded connections, one for
+// those to the node, one for the node's own. What it refuses it finds by trees.
+func (l *fast) filterFixed() {
+	t := l.plantFilter()
+	l.hairpinChain()
+	hairpin := rule{comment: "", matches: []match{states{list: "DNAT"}}, action: jump(chainHairpin)}
+	accepted := rule{comment: l.say("kubernetes forwarding rules"), matches: []match{marked{bit: l.g.Options.MasqueradeMark}}, action: accept}
+
+	l.forwardChain()
+	l.chainOf(chainNew, t.guarded, []rule{hairpin, accepted}, t.cluster, t.external)
+	l.chainOf(chainServices, t.guarded, []rule{hairpin}, t.cluster)
+	open := l.openPorts()
+	l.chainOf(chainExternalServices, t.guarded, []rule{hairpin}, open, t.external, t.ports)
+	l.localnetChain()
+}
+
+// chainOf declares a chain with the rules given, one list after the other.
+func (l *fast) chainOf(name string, lists ...[]rule) {
+	l.filter.declare(name)
+	for _, list := range lists {
+		for _, r := range list {
+			l.filter.add(name, r.comment, r.action, r.matches...)
+		}
+	}
+}
+
+// forwardChain sorts forwarded packets by state; most are of known flows.
+func (l *fast) forwardChain() {
+	l.filter.declare(chainForward)
+	l.filter.add(chainForward, "", goTo(chainNew), states{list: "NEW"})
+	if l.g.Options.DropInvalid {
+		l.filter.add(chainForward, "", drop, states{list: "INVALID"})
+	}
+	l.filter.add(chainForward, l.say("kubernetes forwarding rules"), accept, marked{bit: l.g.Options.MasqueradeMark})
+	l.filter.add(chainForward, l.say("kubernetes forwarding conntrack rule"), accept, states{list: "RELATED,ESTABLISHED"})
+}
+
+// openPorts lets health checks in. They are asked for in any state, so there is
+// a hook of their own as well; new connections must meet them before what is
+// refused.
+func (l *fast) openPorts() []rule {
+	if len(l.g.OpenPorts) == 0 {
+		return nil
+	}
+	var leaves []leaf
+	seen := map[key]bool{}
+	for _, o := range l.g.OpenPorts {
+		f := ir.Frontend{Kind: ir.NodePort, Port: o.Port}
+		k := newKey(f, ir.TCP)
+		if !seen[k] {
+			seen[k] = true
+			leaves = append(leaves, leaf{k, &ir.Entry{Frontend: f, Service: o.Service}})
+		}
+	}
+	l.filter.declare(chainNodePorts)
+	plantAt(l.filter, newTrie(leaves), chainNodePorts, filterTree+"H", func(chain string, x leaf) {
+		l.filter.add(chain, l.say("%s health check node port", x.entry.Service.Display()), accept, protocol(ir.TCP), port(x.entry.Port))
+	})
+	return []rule{{action: jump(chainNodePorts), matches: []match{protocolOnly(ir.TCP)}}}
+}
+
+// localnetChain is kube-proxy's, under its name.
+func (l *fast) localnetChain() {
+	if !l.g.Options.LocalhostNodePorts {
+		return
+	}
+	lo := l.g.Family.Loopback()
+	l.filter.declare(chainFirewall)
+	l.filter.add(chainFirewall, l.say("block incoming localnet connections"), drop,
+		destination(lo), sourceNot(lo), states{not: true, list: "RELATED,ESTABLISHED,DNAT"})
+}
+
+// plantFilter writes the trees and gives the rules that lead to them.
+func (l *fast) plantFilter() filterTrees {
+	var firewalled, cluster, external, ports []leaf
+	for _, e := range l.g.Entries {
+		x := leaf{newKey(e.Frontend, e.Service.Protocol), e}
+		if q, ok := e.Next.(*ir.Guard); ok && len(q.If.Sources) > 0 {
+			firewalled = append(firewalled, x)
+		}
+		if refuses(e.Next) == nil {
+			continue
+		}
+		switch e.Kind {
+		case ir.ClusterIP:
+			cluster = append(cluster, x)
+		case ir.NodePort:
+			ports = append(ports, x)
+		default:
+			external = append(external, x)
+		}
+	}
+	return filterTrees{
+		guarded:  guarded(l.filter, firewalled, filterTree+"F", l.dropGuarded),
+		cluster:  guarded(l.filter, cluster, filterTree+"C", l.refuse),
+		external: guarded(l.filter, external, filterTree+"X", l.refuse),
+		ports:    l.filterPorts(ports),
+	}
+}
+
+// filterPorts plants the tree of node ports, which any local address has here,
+// whatever the addresses at which they answer: so kube-proxy does it.
+func (l *fast) filterPorts(leaves []leaf) []rule {
+	if len(leaves) == 0 {
+		return nil
+	}
+	root := filterTree + "PORTS"
+	l.filter.declare(root)
+	plantAt(l.filter, newTrie(leaves), root, filterTree+"P", l.refuse)
+	var out []rule
+	for _, between := range spans(leaves) {
+		out = append(out, rule{matches: append(slices.Clone(between), destinationLocal), action: jump(root)})
+	}
+	return out
+}
+
+func (l *fast) dropGuarded(chain string, x leaf) {
+	l.filter.add(chain, l.say("%s traffic from sources not allowed", x.entry.Service.Display()), drop, x.match()...)
+}
+
+func (l *fast) refuse(chain string, x leaf) {
+	r := refuses(x.entry.Next)
+	verdict, why := reject, "%s has no endpoints"
+	if r.Reason == ir.NoLocalEndpoints {
+		verdict, why = drop, "%s has no local endpoints"
+	}
+	l.filter.add(chain, l.say(why, x.entry.Service.Display()), verdict, x.match()...)
+}
+
+// match holds for packets to exactly this destination.
+func (x leaf) match() []match {
+	ms := []match{protocol(x.key.protocol())}
+	if x.entry.Kind != ir.NodePort {
+		ms = append(ms, destinationHost(x.entry.Addr))
+	}
+	return append(ms, port(x.entry.Port))
+}

@@ -1,0 +1,78 @@
+package iptables
+
+import (
+	"fmt"
+	"strings"
+)
+
+// inOrder renames a table's chains so that their names sort as packets meet
+// them from the starts on: iptables-legacy lays chains out in memory by name,
+// and look-ups that go on to near memory are faster. Fixed chains keep theirs.
+func inOrder(t *table, starts ...string) {
+	byChain := map[string][]int{}
+	for i, r := range t.rules {
+		byChain[r.chain] = append(byChain[r.chain], i)
+	}
+	names := map[string]string{}
+	var visit func(chain string)
+	visit = func(chain string) {
+		for _, i := range byChain[chain] {
+			to := targetOf(t.rules[i].action)
+			if to == "" || names[to] != "" || !numbered(to) {
+				continue
+			}
+			if _, ours := byChain[to]; !ours {
+				continue
+			}
+			names[to] = fmt.Sprintf("%s0%07d", to[:strings.LastIndex(to, "-")+1], len(names))
+			visit(to)
+		}
+	}
+	for _, s := range starts {
+		visit(s)
+	}
+	t.rename(names)
+}
+
+// numbered says whether a chain may have another name: those of trees, service
+// ports and shares may.
+func numbered(chain string) bool {
+	for _, p := range []string{"KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-FW-", filterTree} {
+		if strings.HasPrefix(chain, p) {
+			return chain != chainNew && chain != chainHairpin
+		}
+	}
+	return false
+}
+
+func targetOf(a action) string {
+	switch a := a.(type) {
+	case jump:
+		return string(a)
+	case goTo:
+		return string(a)
+	}
+	return ""
+}
+
+func (t *table) rename(names map[string]string) {
+	name := func(old string) string {
+		if n := names[old]; n != "" {
+			return n
+		}
+		return old
+	}
+	for i, c := range t.chains {
+		t.chains[i] = name(c)
+	}
+	for i := range t.rules {
+		r := &t.rules[i]
+		r.chain = name(r.chain)
+		switch a := r.action.(type) {
+		case jump:
+			r.action = jump(name(string(a)))
+		case goTo:
+			r.action = goTo(name(string(a)))
+		}
+	}
+}
