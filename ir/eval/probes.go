@@ -192,8 +192,10 @@ func (b *prober) destinations(f ir.Frontend) []netip.AddrPort {
 
 func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
 	b.everyone(dst, s.Protocol)
-	for _, c := range b.edgers {
-		b.send(packet(c.addr, c.in, dst, s.Protocol), b.Host)
+	if f.Kind == ir.ClusterIP || s.ExternalPolicy == ir.Local {
+		for _, c := range b.edgers { // elsewhere all clients are alike
+			b.send(packet(c.addr, c.in, dst, s.Protocol), b.Host)
+		}
 	}
 	b.send(packet(b.Outside, b.OutsideIn, b.beside(dst, s.Protocol), s.Protocol), b.Host)
 	other := ir.UDP

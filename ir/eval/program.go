@@ -2,6 +2,7 @@ package eval
 
 import (
 	"net/netip"
+	"slices"
 
 	"svcc/ir"
 )
@@ -10,9 +11,9 @@ import (
 func NewProgram(p *ir.Program) *Evaluator {
 	e := newEvaluator(p.Family, p.Options)
 	for i, s := range p.Services {
-		allowed := s.AllowedSources()
+		v := view{program: p, port: s, allowed: s.AllowedSources(), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
 		for _, f := range s.Frontends {
-			v := view{program: p, port: s, kind: f.Kind, allowed: allowed}
+			v.kind = f.Kind
 			e.add(f, s.Protocol, &row{order: i, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
 		}
 		if s.HealthCheckNodePort != 0 {
@@ -28,6 +29,12 @@ type view struct {
 	port    *ir.ServicePort
 	kind    ir.FrontendKind
 	allowed []netip.Prefix
+	// The port's endpoints in the order of outcomes, which need no sorting then.
+	cluster, local []ir.Endpoint
+}
+
+func byAddress(list []ir.Endpoint) []ir.Endpoint {
+	return slices.SortedFunc(slices.Values(list), func(a, b ir.Endpoint) int { return a.AddrPort().Compare(b.AddrPort()) })
 }
 
 // guarded: source ranges guard load-balancer addresses only, and nothing
@@ -57,19 +64,26 @@ func (v view) route(p Packet, h Host) (choices, error) {
 	pod := o.Pods.Match(p.Src.Addr(), p.In)
 	switch {
 	case v.kind == ir.ClusterIP:
-		c.endpoints = s.Endpoints(s.InternalPolicy)
+		c.endpoints = v.endpoints(s.InternalPolicy)
 		c.masquerade = o.MasqueradeAll || o.Pods.Kind != ir.DetectNone && !pod
 	case v.guarded() && !contains(v.allowed, p.Src.Addr()):
 	case s.ExternalPolicy == ir.Cluster:
-		c.endpoints, c.masquerade = s.Cluster, true
+		c.endpoints, c.masquerade = v.cluster, true
 	case pod:
-		c.endpoints = s.Cluster
+		c.endpoints = v.cluster
 	case h.Local(p.Src.Addr()):
-		c.endpoints, c.masquerade = s.Cluster, true
+		c.endpoints, c.masquerade = v.cluster, true
 	default:
-		c.endpoints = s.Local
+		c.endpoints = v.local
 	}
 	return c, nil
+}
+
+func (v view) endpoints(p ir.Policy) []ir.Endpoint {
+	if p == ir.Local {
+		return v.local
+	}
+	return v.cluster
 }
 
 func contains(ps []netip.Prefix, a netip.Addr) bool {
