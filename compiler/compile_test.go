@@ -51,7 +51,7 @@ func input(t *testing.T, docs ...string) Options {
 		t.Fatal(err)
 	}
 	o := NewOptions()
-	o.Paths = []string{dir}
+	o.Level, o.Paths = 0, []string{dir}
 	o.Flags.ClusterCIDR = ptr("10.244.0.0/16")
 	return o
 }
