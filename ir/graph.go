@@ -107,7 +107,7 @@ type Refuse struct {
 }
 
 // Reason is why a packet is refused; it fixes the verdict and the hooks where
-// it is given (semantics.md 1.4).
+// it is given.
 type Reason uint8
 
 // The reasons.

@@ -18,7 +18,7 @@ type Program struct {
 }
 
 // ServicePort is one port of one Service. Its endpoints are those that
-// conditions, topology and policy have chosen already (semantics.md 1.3).
+// conditions, topology and policy have chosen already (KEP-1669, KEP-2433, KEP-3015).
 type ServicePort struct {
 	PortName
 	Origin Origin
@@ -40,7 +40,7 @@ type ServicePort struct {
 	Usable bool
 
 	// Serving lists every serving endpoint whatever policy and topology say;
-	// a UDP flow to any other is stale (semantics.md 1.10).
+	// a UDP flow to any other is stale.
 	Serving []netip.AddrPort
 
 	// AffinitySeconds is how long a client is remembered; 0 without affinity.
@@ -49,7 +49,7 @@ type ServicePort struct {
 	// SourceRanges limits who may use the LoadBalancer frontends, in the
 	// manifest's order; empty means everybody. NodeAllowed says that a range
 	// holds this node's address: then each of those frontends' addresses is
-	// allowed as a source as well (semantics.md 1.5).
+	// allowed as a source as well.
 	SourceRanges []netip.Prefix
 	NodeAllowed  bool
 

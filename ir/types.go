@@ -211,7 +211,7 @@ type NodePortAddresses struct {
 }
 
 // Options are the choices for a node and family that change what rules mean
-// (semantics.md 1.6).
+// (KubeProxyConfiguration v1alpha1).
 type Options struct {
 	MasqueradeMark     uint32 // one bit
 	MasqueradeAll      bool   // masquerade every ClusterIP connection

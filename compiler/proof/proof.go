@@ -8,6 +8,7 @@ package proof
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"svcc/emit"
@@ -27,9 +28,13 @@ type Difference struct {
 // Compare walks every probe of a Program and calls found for each difference
 // until it returns false. The number of probes is returned.
 func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, error) {
+	return compare(p, w, eval.Probes(p), found)
+}
+
+func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], found func(Difference) bool) (int, error) {
 	spec := eval.NewProgram(p)
 	n := 0
-	for probe := range eval.Probes(p) {
+	for probe := range probes {
 		n++
 		want, err := spec.Outcome(probe.Packet, probe.Host)
 		if err != nil {
@@ -50,10 +55,11 @@ func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, er
 	return n, nil
 }
 
-// First gives an error that tells the first difference, or nil.
+// First gives an error that tells the first difference, or nil. It is for text
+// that svcc has just made: see eval.Sample.
 func First(p *ir.Program, w emit.Walker) error {
 	var first error
-	_, err := Compare(p, w, func(d Difference) bool {
+	_, err := compare(p, w, eval.Sample(p), func(d Difference) bool {
 		first = d
 		return false
 	})

@@ -6,7 +6,7 @@
 // filter hook what happened there, where the packet goes, whether its source
 // is rewritten, the mark it ends with, and how long its client is remembered.
 //
-// When reviewing a change here, look for: a rule of semantics.md that the code
+// When reviewing a change here, look for: a rule of kube-proxy that the code
 // reads off an emitter's text rather than from the specification (then both
 // can be wrong together), a difference that Outcome cannot express, and a kind
 // of packet that Probes never makes.

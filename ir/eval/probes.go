@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"iter"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -29,9 +30,20 @@ func (p Probe) String() string {
 // source ranges, at its port and beside it; and packets that concern no service.
 // A probe aims at a service port's own destinations, or at nobody's: a
 // difference is the service's that it names.
-func Probes(p *ir.Program) iter.Seq[Probe] {
+func Probes(p *ir.Program) iter.Seq[Probe] { return probes(p, math.MaxInt) }
+
+// Sample is Probes but for the endpoints of large services, of which only some
+// are tried as clients of themselves: each such packet costs as much as there
+// are endpoints. It is for text that one program has just made, where what
+// holds for some endpoints of a service holds for all.
+func Sample(p *ir.Program) iter.Seq[Probe] { return probes(p, sampleSize) }
+
+const sampleSize = 16
+
+func probes(p *ir.Program, hairpins int) iter.Seq[Probe] {
 	return func(yield func(Probe) bool) {
 		b := newProber(p, yield)
+		b.hairpins = hairpins
 		b.general()
 		for _, s := range p.Services {
 			if b.stopped {
@@ -51,6 +63,8 @@ type prober struct {
 	name    string           // of the service port that probes are aimed at
 	edgers  []client         // the last that are pods, and the first that are not
 	owned   map[addrKey]bool // destinations of services; node ports without address
+
+	hairpins int // how many endpoints of a service are its clients at most
 }
 
 func newProber(p *ir.Program, yield func(Probe) bool) *prober {
@@ -264,10 +278,6 @@ func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
 	}
 }
 
-// manyEndpoints bounds the hairpin probes of one service port: each costs as
-// much as there are endpoints.
-const manyEndpoints = 2000
-
 // endpoints probes each endpoint as the client, and clients that affinity
 // remembers.
 func (b *prober) endpoints(s *ir.ServicePort) {
@@ -276,7 +286,7 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 		return
 	}
 	first := s.Frontends[0]
-	for _, e := range all[:min(len(all), manyEndpoints)] {
+	for _, e := range spread(all, b.hairpins) {
 		in := b.OutsideIn
 		if e.Local {
 			in = b.PodIn
@@ -306,9 +316,21 @@ func (b *prober) strangers(s *ir.ServicePort, dst netip.AddrPort) {
 	if s.ExternalPolicy != ir.Local || len(s.Frontends) < 2 {
 		return
 	}
-	for _, e := range s.Local[:min(len(s.Local), manyEndpoints)] {
+	for _, e := range spread(s.Local, b.hairpins) {
 		if !b.program.Options.Pods.Match(e.Addr, b.OutsideIn) {
 			b.send(packet(e.Addr, b.OutsideIn, dst, s.Protocol), b.Host)
 		}
 	}
+}
+
+// spread takes n of a list, the first and the last among them.
+func spread(list []ir.Endpoint, n int) []ir.Endpoint {
+	if len(list) <= n {
+		return list
+	}
+	out := make([]ir.Endpoint, n)
+	for i := range out {
+		out[i] = list[i*(len(list)-1)/(n-1)]
+	}
+	return out
 }
