@@ -3,7 +3,7 @@ package manifest
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ProxyConfig is kubeproxy.config.k8s.io/v1alpha1 KubeProxyConfiguration, as
-// far as it bears on rules (semantics.md 1.6). The published Go type would
+// far as it bears on rules (KubeProxyConfiguration v1alpha1). The published Go type would
 // bring a metrics and a tracing stack into a binary for nodes. Fields that svcc
 // has no use for are of type any, so that they are known and not warned of.
 type ProxyConfig struct {
