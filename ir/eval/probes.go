@@ -266,13 +266,16 @@ func (b *prober) bound(s *ir.ServicePort, dst netip.AddrPort) {
 	b.send(packet(dst.Addr(), "", dst, s.Protocol), h)
 }
 
-// edges probes the addresses just inside and just outside of source ranges.
+// edges probes the addresses just inside and just outside of source ranges, at
+// an address that the node bears and at one that it does not.
 func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
+	bound := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
 	for _, r := range s.SourceRanges {
 		first, last := r.Addr(), lastOf(r)
 		for _, a := range []netip.Addr{first.Prev(), first, last, last.Next()} {
 			if a.IsValid() && b.program.Family.Of(a) {
 				b.send(packet(a, b.OutsideIn, dst, s.Protocol), b.Host)
+				b.send(packet(a, b.OutsideIn, dst, s.Protocol), bound)
 			}
 		}
 	}

@@ -1,0 +1,416 @@
+package golden
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcc/cmd/svcc/cli"
+	"svcc/compiler"
+	"svcc/compiler/proof"
+	"svcc/emit"
+	"svcc/emit/iptables"
+	"svcc/golden/lab"
+	"svcc/ir"
+)
+
+// saver is the tool that dumps a flavour's rules.
+func saver(fl lab.Flavour, f ir.Family) string {
+	if f == ir.IPv6 {
+		return "ip6tables-" + string(fl) + "-save"
+	}
+	return "iptables-" + string(fl) + "-save"
+}
+
+// save gives what the tool prints in the laboratory, with counters.
+func save(t testing.TB, l *lab.Lab, fl lab.Flavour, f ir.Family) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dump")
+	if err := l.Run("", "sh", "-c", `exec "$0" -c >"$1"`, saver(fl, f), file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// run runs svcc in this process.
+func run(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = cli.Run(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// verifyText has rules verified against manifests.
+func verifyText(t testing.TB, rules string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(file, []byte(rules), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return run(append([]string{"verify", file}, args...)...)
+}
+
+// agrees wants rules to be found right for the given families.
+func agrees(t testing.TB, what, rules string, families []ir.Family, args ...string) {
+	t.Helper()
+	code, stdout, stderr := verifyText(t, rules, args...)
+	if code != 0 {
+		t.Errorf("%s: exit %d\n%s%s", what, code, stdout, stderr)
+	}
+	for _, f := range families {
+		if !regexp.MustCompile(`(?m)^` + f.String() + `: \d+ service ports, \d+ packets: the rules mean what the manifests say$`).MatchString(stdout) {
+			t.Errorf("%s: nothing is said of %s:\n%s", what, f, stdout)
+		}
+	}
+}
+
+// loaded are the dumps of a reference, as each flavour prints it after it was
+// loaded, all families in one text.
+func loaded(t *testing.T, l *lab.Lab, fl lab.Flavour, file string) string {
+	t.Helper()
+	if err := l.Flush(fl); err != nil {
+		t.Fatal(err)
+	}
+	var dump string
+	for f, ts := range readReference(t, file) {
+		if err := l.LoadIPTables(fl, f, string(ts.restorable())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		dump += save(t, l, fl, f)
+	}
+	return dump
+}
+
+// eachDump runs f for each reference and flavour.
+func eachDump(t *testing.T, f func(t *testing.T, l *lab.Lab, fl lab.Flavour, dump string, flags []string)) {
+	lab.Require(t)
+	for _, ref := range references {
+		for _, fl := range lab.Flavours {
+			t.Run(fmt.Sprintf("%s/%s", ref.name, fl), func(t *testing.T) {
+				l := lab.New(t, lab.Config{})
+				f(t, l, fl, loaded(t, l, fl, ref.rules), ref.flags)
+			})
+		}
+	}
+}
+
+// familiesOf are the families that manifests are compiled for.
+func familiesOf(t testing.TB, flags []string) (out []ir.Family) {
+	for _, u := range compileArgs(t, flags...).Units {
+		out = append(out, u.Family)
+	}
+	return out
+}
+
+// kube-proxy's own rules, loaded and dumped, are what the manifests say; also
+// with chains and services in another order, and not for another node.
+func TestKernelVerify(t *testing.T) {
+	eachDump(t, func(t *testing.T, _ *lab.Lab, _ lab.Flavour, dump string, flags []string) {
+		families := familiesOf(t, flags)
+		agrees(t, "the dump", dump, families, flags...)
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range 3 {
+			shuffled := reorder(dump, random)
+			if shuffled == dump {
+				t.Fatal("nothing was reordered")
+			}
+			agrees(t, fmt.Sprintf("order %d", i), shuffled, families, flags...)
+		}
+	})
+}
+
+// The manifests of another node differ where endpoints are local to it.
+func TestKernelVerifyOtherNode(t *testing.T) {
+	eachDump(t, func(t *testing.T, _ *lab.Lab, _ lab.Flavour, dump string, flags []string) {
+		node := slices.IndexFunc(flags, func(s string) bool { return strings.HasPrefix(s, "--node=") })
+		if flags[node] != "--node=node-0" {
+			t.Skip("a cluster of one node")
+		}
+		flags = slices.Clone(flags)
+		flags[node] = "--node=node-1"
+		code, stdout, stderr := verifyText(t, dump, flags...)
+		if code != 1 || !strings.Contains(stdout, "packet team-") {
+			t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+		}
+	})
+}
+
+// reorder changes all orders in a dump that mean nothing: of chains, and of
+// services within the chains that they share.
+func reorder(dump string, random *rand.Rand) string {
+	var b strings.Builder
+	for text := range strings.SplitAfterSeq(dump, "COMMIT\n") {
+		var head, chains []string
+		rules := map[string][]string{}
+		for line := range strings.Lines(text) {
+			switch {
+			case strings.HasPrefix(line, ":"):
+				chains = append(chains, line)
+			case strings.Contains(line, "-A "):
+				name := chainOf(line[strings.Index(line, "-A "):])
+				rules[name] = append(rules[name], line)
+			case line != "COMMIT\n":
+				head = append(head, line)
+			}
+		}
+		random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
+		b.WriteString(strings.Join(head, "") + strings.Join(chains, ""))
+		for _, line := range chains {
+			name := strings.Fields(line[1:])[0]
+			b.WriteString(strings.Join(shuffleShared(name, rules[name], random), ""))
+		}
+		if len(chains) > 0 {
+			b.WriteString("COMMIT\n")
+		}
+	}
+	return b.String()
+}
+
+func shuffleShared(chain string, rules []string, random *rand.Rand) []string {
+	if !slices.Contains(sharedChains, chain) {
+		return rules
+	}
+	n := len(rules)
+	if n > 0 && strings.Contains(rules[n-1], "must be the last rule in this chain") {
+		n--
+	}
+	random.Shuffle(n, func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
+	return rules
+}
+
+// serviceChain is a chain of one service's; the others are fixed.
+var serviceChain = regexp.MustCompile(`^KUBE-(SVC|SVL|EXT|FW|SEP)-`)
+
+// perKind is how many chains of each kind have their lines left out: 20.
+var perKind = map[string]int{"SVC": 6, "SVL": 4, "EXT": 4, "FW": 1, "SEP": 5}
+
+// Without any one line of a fixed chain, or of 20 chains of services, rules are
+// not what the manifests say, and the error tells the packet, and the service
+// if the line is one's.
+func TestKernelVerifyFindsMissingLines(t *testing.T) {
+	lab.Require(t)
+	l := lab.New(t, lab.Config{})
+	ref := references[0]
+	r := compileArgs(t, ref.flags...)
+	for _, fl := range lab.Flavours {
+		dump := loaded(t, l, fl, ref.rules)
+		sections, _, err := emit.ReadRules([]byte(dump))
+		if err != nil || len(sections) != len(r.Units) {
+			t.Fatalf("%d sections, %v", len(sections), err)
+		}
+		for i, u := range r.Units {
+			t.Run(fmt.Sprintf("%s/%s", fl, u.Family), func(t *testing.T) {
+				missingLines(t, u, string(sections[i].Text))
+			})
+		}
+	}
+}
+
+func missingLines(t *testing.T, u compiler.Unit, dump string) {
+	if err := proveText(u, dump); err != nil {
+		t.Fatal(err)
+	}
+	tried, exempt := 0, 0
+	for _, line := range toLeaveOut(dump) {
+		err := proveText(u, strings.Replace(dump, line, "", 1))
+		if why := changesNothing(dump, line); why != "" {
+			exempt++
+			if err != nil {
+				t.Errorf("%s  was thought to change nothing (%s):\n%v", line, why, err)
+			}
+			continue
+		}
+		tried++
+		if err := namedFor(u.Program, line, err); err != nil {
+			t.Errorf("without %s  %v", line, err)
+		}
+	}
+	if tried < 100 || exempt > 12 {
+		t.Errorf("%d lines were left out, %d are exempt", tried, exempt)
+	}
+}
+
+// proveText gives the first difference between a text and the Program.
+func proveText(u compiler.Unit, text string) error {
+	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}})
+	if err != nil {
+		return err
+	}
+	var first error
+	_, err = proof.Compare(u.Program, w, func(d proof.Difference) bool {
+		first = d
+		return false
+	})
+	return errors.Join(err, first)
+}
+
+// toLeaveOut are the lines of rules of a dump that are tried.
+func toLeaveOut(dump string) (out []string) {
+	left := map[string]int{}
+	for kind, n := range perKind {
+		left[kind] = n
+	}
+	chosen := map[string]bool{}
+	for line := range strings.Lines(dump) {
+		at := strings.Index(line, "-A ")
+		if at < 0 {
+			continue
+		}
+		chain := chainOf(line[at:])
+		m := serviceChain.FindStringSubmatch(chain)
+		if m != nil && !chosen[chain] {
+			if left[m[1]] == 0 {
+				continue
+			}
+			left[m[1]]--
+			chosen[chain] = true
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+var jump = regexp.MustCompile(` -j (KUBE-\S+)`)
+
+// changesNothing tells why rules mean the same without a line, "" if they do
+// not.
+func changesNothing(dump, line string) string {
+	m := jump.FindStringSubmatch(line)
+	switch {
+	case !strings.Contains(line, " -j "):
+		return "it has no target"
+	case m != nil && isBuiltIn(chainOf(line[strings.Index(line, "-A "):])) && !hasRules(dump, line, m[1]):
+		return "it jumps into an empty chain"
+	}
+	return ""
+}
+
+// hasRules says whether a chain of the table in which a line stands has rules.
+func hasRules(dump, line, chain string) bool {
+	at := strings.Index(dump, line)
+	begin := strings.LastIndex(dump[:at], "\n*")
+	end := at + strings.Index(dump[at:], "COMMIT\n")
+	return strings.Contains(dump[begin:end], "-A "+chain+" ")
+}
+
+// namedFor says what is wrong with the error that a missing line gives rise to:
+// it must be about a packet, and name the service whose line it is.
+func namedFor(p *ir.Program, line string, err error) error {
+	var d proof.Difference
+	if !errors.As(err, &d) {
+		return fmt.Errorf("no packet differs: %v", err)
+	}
+	for _, s := range p.Services {
+		if isOf(line[strings.Index(line, "-A "):], s) && d.Probe.Service != s.PortName.String() {
+			return fmt.Errorf("is laid at the door of %q, not of %s: %v", d.Probe.Service, s.PortName, err)
+		}
+	}
+	return nil
+}
+
+// One missing line makes the command fail and tell the service.
+func TestKernelVerifyTellsTheService(t *testing.T) {
+	eachDump(t, func(t *testing.T, _ *lab.Lab, _ lab.Flavour, dump string, flags []string) {
+		line := regexp.MustCompile(`(?m)^.*-A KUBE-SERVICES .*--comment "(\S+) cluster IP".*\n`).FindStringSubmatch(dump)
+		code, stdout, stderr := verifyText(t, strings.Replace(dump, line[0], "", 1), flags...)
+		if code != 1 || !strings.Contains(stdout, "packet "+line[1]+"/") || !strings.Contains(stdout, " packets differ, of 1 service ports") {
+			t.Errorf("without %s  exit %d\n%s%s", line[0], code, stdout, stderr)
+		}
+	})
+}
+
+// A file that svcc wrote verifies, with and without the jumps in it.
+func TestVerifyRulesetFiles(t *testing.T) {
+	for _, ref := range references {
+		for _, hooks := range []string{"yes", "no"} {
+			file := filepath.Join(t.TempDir(), "rules")
+			args := append([]string{"build", "-o", file, "--hooks=" + hooks}, ref.flags...)
+			if code, _, stderr := run(args...); code != 0 {
+				t.Fatalf("exit %d\n%s", code, stderr)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if has := bytes.Contains(text, []byte("-A INPUT ")); has != (hooks == "yes") {
+				t.Errorf("--hooks=%s: jumps from built-in chains: %v", hooks, has)
+			}
+			agrees(t, "hooks="+hooks, string(text), familiesOf(t, ref.flags), ref.flags...)
+			code, _, stderr := verifyText(t, strings.Replace(string(text), "-j DROP", "-j ACCEPT", 1), ref.flags...)
+			if code != 2 || !strings.Contains(stderr, "seal") {
+				t.Errorf("an edited file: exit %d\n%s", code, stderr)
+			}
+		}
+	}
+}
+
+// foreign are rules of a container engine and of a network plugin, as they
+// stand on nodes; those with opaque matches are told, and none is in the way.
+const foreign = `*filter
+:DOCKER - [0:0]
+:DOCKER-USER - [0:0]
+:CNI-FORWARD - [0:0]
+-A FORWARD -j DOCKER-USER
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A FORWARD -i docker0 ! -o docker0 -j ACCEPT
+-A FORWARD -m comment --comment "CNI firewall plugin rules" -j CNI-FORWARD
+-A DOCKER-USER -j RETURN
+-A DOCKER -d 172.17.0.2/32 ! -i docker0 -o docker0 -p tcp -m tcp --dport 80 -j ACCEPT
+-A CNI-FORWARD -m physdev --physdev-is-bridged -j ACCEPT
+COMMIT
+*nat
+:DOCKER - [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:CNI-HOSTPORT-SETMARK - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
+-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+-A OUTPUT ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j DOCKER
+-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE
+-A DOCKER -i docker0 -j RETURN
+-A DOCKER ! -i docker0 -p tcp -m tcp --dport 8081 -j DNAT --to-destination 172.17.0.2:80
+-A CNI-HOSTPORT-DNAT -p tcp -m multiport --dports 8082 -j CNI-HOSTPORT-SETMARK
+-A CNI-HOSTPORT-SETMARK -j MARK --set-xmark 0x2000/0x2000
+COMMIT
+*mangle
+-A FORWARD -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu
+COMMIT
+`
+
+// Rules of other programs do not stand in the way, and what could not be
+// followed is told.
+func TestKernelVerifyAmongForeignRules(t *testing.T) {
+	eachDump(t, func(t *testing.T, l *lab.Lab, fl lab.Flavour, _ string, flags []string) {
+		if err := l.Run(foreign, "iptables-"+string(fl)+"-restore", "--noflush"); err != nil {
+			t.Fatal(err)
+		}
+		var dump string
+		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+			dump += save(t, l, fl, f)
+		}
+		agrees(t, "the dump", dump, familiesOf(t, flags), flags...)
+		_, stdout, _ := verifyText(t, dump, flags...)
+		for _, rule := range []string{
+			"-A FORWARD -o docker0 ", "-A FORWARD -i docker0 ! -o docker0 ", "-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 ",
+			"-A CNI-FORWARD -m physdev ", "-A FORWARD -p tcp -m tcp --tcp-flags ",
+		} {
+			if !regexp.MustCompile(`(?m)^ipv4: not followed, another program's rule: .*` + regexp.QuoteMeta(rule)).MatchString(stdout) {
+				t.Errorf("nothing is said of %s:\n%s", rule, stdout)
+			}
+		}
+		if n := strings.Count(stdout, "not followed"); n != 5 || strings.Contains(stdout, "ipv6: not followed") {
+			t.Errorf("%d rules are not followed:\n%s", n, stdout)
+		}
+	})
+}
