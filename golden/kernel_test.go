@@ -17,9 +17,11 @@ import (
 // TestKernel has each trace line judged by real packets, with both kinds of
 // iptables. A case has a node of its own, and one for each set of addresses
 // that its lines bind.
-func TestKernel(t *testing.T) {
+func TestKernel(t *testing.T) { inKernel(t, 0) }
+
+func inKernel(t *testing.T, level int) {
 	lab.Require(t)
-	eachCase(t, withHooks, func(t *testing.T, c *Case, r built) {
+	eachCase(t, hooked(level), func(t *testing.T, c *Case, r built) {
 		for _, lines := range byNode(c.Traces) {
 			l := lab.New(t, labConfig(r, lines))
 			for _, fl := range lab.Flavours {
@@ -31,8 +33,10 @@ func TestKernel(t *testing.T) {
 	})
 }
 
-// withHooks has the text hold the jumps without which no packet meets it.
-func withHooks(o *compiler.Options) { o.Hooks = true }
+// hooked builds with the jumps without which no packet meets the text.
+func hooked(level int) func(*compiler.Options) {
+	return func(o *compiler.Options) { o.Hooks, o.Level = true, level }
+}
 
 // byNode groups the lines that the kernel can judge by the addresses that the
 // node bears.
@@ -132,7 +136,7 @@ func TestKernelNoticesFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := compile(t, c, withHooks)
+	r := compile(t, c, hooked(0))
 	lines := byNode(c.Traces)[0]
 	l := lab.New(t, labConfig(r, lines))
 	if err := judgeInKernel(l, lab.Legacy, r, lines); err != nil {

@@ -26,7 +26,10 @@ func (l *fast) filterFixed() {
 	l.chainOf(chainNew, t.guarded, []rule{hairpin, accepted}, t.cluster, t.external)
 	l.chainOf(chainServices, t.guarded, []rule{hairpin}, t.cluster)
 	open := l.openPorts()
-	l.chainOf(chainExternalServices, t.guarded, []rule{hairpin}, open, t.external, t.ports)
+	// What comes by lo the node has sent, and OUTPUT has asked already.
+	arrived := hairpin
+	arrived.matches = append([]match{input{not: true, name: "lo"}}, hairpin.matches...)
+	l.chainOf(chainExternalServices, t.guarded, []rule{arrived}, open, t.external, t.ports)
 	l.localnetChain()
 }
 

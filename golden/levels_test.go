@@ -1,0 +1,31 @@
+package golden
+
+import (
+	"fmt"
+	"testing"
+
+	"svcc/compiler"
+)
+
+// TestLevels judges every trace line at the faster levels, by the text's walk.
+func TestLevels(t *testing.T) {
+	for _, level := range []int{1, 2} {
+		t.Run(fmt.Sprintf("O%d", level), func(t *testing.T) {
+			eachCase(t, func(o *compiler.Options) { o.Level = level }, func(t *testing.T, c *Case, r built) {
+				for _, line := range c.Traces {
+					if err := judge(line, r); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestKernelLevels has each trace line judged by real packets at the faster
+// levels.
+func TestKernelLevels(t *testing.T) {
+	for _, level := range []int{1, 2} {
+		t.Run(fmt.Sprintf("O%d", level), func(t *testing.T) { inKernel(t, level) })
+	}
+}
