@@ -1,0 +1,160 @@
+package iptables
+
+import (
+	"strings"
+
+	rules "svcc/emit/iptables"
+	"svcc/ir"
+)
+
+// delta is what one table needs.
+type delta struct {
+	family ir.Family
+	name   string
+	have   *table // as observed
+	want   *table // as it is to be
+
+	write   []int    // chains of want to flush, or make, and fill
+	remove  []string // chains to flush and delete
+	empty   []string // chains to flush; something of somebody else's jumps to them
+	share   []string // rules to append to rules.SharedChain
+	unshare []string // rules of rules.SharedChain to delete, as dumped
+	hooks   []hookChange
+	// canaryBack lets kube-proxy's canary chain be there again.
+	canaryBack bool
+}
+
+// hookChange is what one built-in chain needs, in this order.
+type hookChange struct {
+	chain  string
+	remove []string // rules as dumped, after "-D CHAIN "
+	insert []hook   // at their numbers; 0 for the top
+}
+
+func (d *delta) none() bool {
+	return len(d.write) == 0 && len(d.remove) == 0 && len(d.empty) == 0 &&
+		len(d.share) == 0 && len(d.unshare) == 0 && len(d.hooks) == 0 && !d.canaryBack
+}
+
+// comparer compares rules in canonical form.
+type comparer struct {
+	canon rules.Canonicalizer
+	a, b  []byte
+}
+
+func (c *comparer) same(x, y string) bool {
+	if x == y {
+		return true
+	}
+	c.a, c.b = c.canon.Append(c.a[:0], x), c.canon.Append(c.b[:0], y)
+	return string(c.a) == string(c.b)
+}
+
+func (c *comparer) sameRules(x, y []string) bool {
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if !c.same(x[i], y[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// chainDelta finds the chains that differ; with whole, all count as differing.
+func (d *delta) chainDelta(whole bool) {
+	c := &comparer{canon: rules.Canonicalizer{Family: d.family}}
+	for i := range d.want.chains {
+		w := &d.want.chains[i]
+		h := d.have.chain(w.name)
+		switch {
+		case w.name == rules.SharedChain && d.name == "filter" && h != nil:
+			d.shareDelta(c, h, w)
+		case h == nil, whole, !c.sameRules(d.have.rulesOf(h), d.want.rulesOf(w)):
+			d.write = append(d.write, i)
+		}
+	}
+	for i := range d.have.chains {
+		if h := &d.have.chains[i]; d.want.chain(h.name) == nil && h.name != rules.SharedChain {
+			d.drop(h)
+		}
+	}
+}
+
+// drop takes a chain away, or what is in it where foreign rules jump to it.
+func (d *delta) drop(h *chain) {
+	switch {
+	case !h.pinned:
+		d.remove = append(d.remove, h.name)
+	case h.n > 0:
+		d.empty = append(d.empty, h.name)
+	}
+}
+
+// shareDelta sees to our rules in the chain that is not ours alone: never by a
+// flush.
+func (d *delta) shareDelta(c *comparer, h, w *chain) {
+	found := map[int]bool{}
+	for _, rule := range d.have.rulesOf(h) {
+		at := -1
+		for j, wanted := range d.want.rulesOf(w) {
+			if !found[j] && c.same(rule, wanted) {
+				at = j
+				break
+			}
+		}
+		if at < 0 {
+			d.unshare = append(d.unshare, rule)
+			continue
+		}
+		found[at] = true
+	}
+	for j, wanted := range d.want.rulesOf(w) {
+		if !found[j] {
+			d.share = append(d.share, wanted)
+		}
+	}
+}
+
+// text is the restore input for the table.
+func (d *delta) text(b *strings.Builder) {
+	b.WriteString("*" + d.name + "\n")
+	for _, i := range d.write {
+		declare(b, d.want.chains[i].name)
+	}
+	for _, names := range [][]string{d.remove, d.empty} {
+		for _, name := range names {
+			declare(b, name)
+		}
+	}
+	if d.canaryBack {
+		declare(b, rules.Canary)
+	}
+	for _, i := range d.write {
+		writeLines(b, "", d.want.rulesOf(&d.want.chains[i]))
+	}
+	for _, r := range d.unshare {
+		b.WriteString("-D" + strings.TrimPrefix(r, "-A") + "\n")
+	}
+	writeLines(b, "", d.share)
+	for _, h := range d.hooks {
+		h.text(b)
+	}
+	writeLines(b, "-X ", d.remove)
+	b.WriteString("COMMIT\n")
+}
+
+func declare(b *strings.Builder, chain string) {
+	b.WriteString(":")
+	b.WriteString(chain)
+	b.WriteString(" - [0:0]\n")
+}
+
+func writeLines(b *strings.Builder, before string, lines []string) {
+	for _, l := range lines {
+		b.WriteString(before)
+		b.WriteString(l)
+		b.WriteString("\n")
+	}
+}

@@ -1,0 +1,200 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"svcc/apply"
+	rules "svcc/emit/iptables"
+	"svcc/ir"
+)
+
+// Target programs one machine's, or one network namespace's, iptables rules.
+// It must not be used by two goroutines at once.
+type Target struct {
+	Runner apply.Runner
+	// Command names the program for a family and a verb: "", "save" or
+	// "restore". nil stands for Flavour("").
+	Command func(f ir.Family, verb string) string
+	// LockTimeout is how long iptables-legacy waits for the xtables lock, in
+	// whole seconds, one at least. iptables-nft has no such lock.
+	LockTimeout time.Duration
+	// Owns are names that Plan.Makes gave, out of the record: what of it is
+	// not wanted any more is removed unless others have put something into it.
+	Owns []string
+	// Canaries lets kube-proxy's canary chains go too, in every table that has
+	// them: to take over, or to remove.
+	Canaries bool
+	// Whole makes Plan write every chain, also those that do not differ.
+	Whole bool
+
+	version *Version
+}
+
+var _ apply.Target = (*Target)(nil)
+
+// families are those that are read and written, in this order.
+var families = []ir.Family{ir.IPv4, ir.IPv6}
+
+// tables are those that rulesets have, in the order in which they are written.
+var tables = []string{"filter", "nat"}
+
+func (t *Target) tool(f ir.Family, verb string) string {
+	if t.Command == nil {
+		return Flavour("")(f, verb)
+	}
+	return t.Command(f, verb)
+}
+
+// restore is a run of the restore tool. What is not named in stdin stays.
+func (t *Target) restore(f ir.Family, stdin string, args ...string) apply.Input {
+	wait := max(1, int(t.LockTimeout/time.Second))
+	return apply.Input{
+		Tool:  t.tool(f, "restore"),
+		Args:  append([]string{"-w", strconv.Itoa(wait), "--noflush"}, args...),
+		Stdin: []byte(stdin),
+	}
+}
+
+// Observe implements apply.Target. A family that the machine does not have, or
+// whose tables the tool cannot read, is noted as such: Plan refuses to write to
+// it. An error means that no family could be read.
+func (t *Target) Observe(ctx context.Context) (apply.Observed, error) {
+	names := tables
+	if t.Canaries {
+		names = append(slices.Clone(tables), "mangle")
+	}
+	o, err := t.observe(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (t *Target) observe(ctx context.Context, names []string) (*observed, error) {
+	if _, err := t.Version(ctx); err != nil {
+		return nil, err
+	}
+	o := &observed{}
+	var errs []error
+	for i, f := range families {
+		o.families[i] = t.readFamily(ctx, f, names)
+		if why := o.families[i].trouble; why != "" {
+			errs = append(errs, errors.New(why))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(errs) == len(families) {
+		return nil, errors.Join(errs...)
+	}
+	return o, nil
+}
+
+func (t *Target) readFamily(ctx context.Context, f ir.Family, names []string) familyState {
+	s := familyState{tables: map[string]*table{}}
+	for _, name := range names {
+		dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-t", name}})
+		if err == nil {
+			s.tables[name], err = readDump(name, f, dump)
+		}
+		if err != nil {
+			return familyState{trouble: fmt.Sprintf("%s cannot be read: %v", f, err)}
+		}
+	}
+	return s
+}
+
+// Commit implements apply.Target: it runs the plan's inputs in order, up to the
+// first that fails. The error names the Service of the line that was refused.
+func (t *Target) Commit(ctx context.Context, p apply.Plan) error {
+	for _, in := range p.Inputs() {
+		if err := t.run(ctx, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Target) run(ctx context.Context, in apply.Input) error {
+	_, err := t.Runner.Run(ctx, in)
+	return explain(err, in)
+}
+
+// Restore implements apply.Target. If the tool refuses the way back from what
+// is there, everything ours is written anew.
+func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
+	want, ok := to.(*observed)
+	if !ok {
+		return fmt.Errorf("internal error: %T was not observed here", to)
+	}
+	if err := t.back(ctx, want, false); err == nil || errors.Is(err, apply.ErrLocked) || ctx.Err() != nil {
+		return err
+	}
+	return t.back(ctx, want, true)
+}
+
+func (t *Target) back(ctx context.Context, want *observed, whole bool) error {
+	names := tables
+	if want.hasTable("mangle") {
+		names = append(slices.Clone(tables), "mangle")
+	}
+	have, err := t.observe(ctx, names)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, f := range families {
+		deltas := backDeltas(f, &have.families[i], &want.families[i], whole)
+		if len(deltas) > 0 {
+			errs = append(errs, t.run(ctx, t.restore(f, restoreText(deltas))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// backDeltas are the ways from one state to another that was observed. A family
+// that could not be read then was not written either.
+func backDeltas(f ir.Family, have, want *familyState, whole bool) []*delta {
+	var out []*delta
+	for _, name := range append(slices.Clone(tables), "mangle") {
+		h, w := have.tables[name], want.tables[name]
+		if h == nil || w == nil {
+			continue
+		}
+		d := &delta{family: f, name: name, have: h, want: w}
+		d.chainDelta(whole)
+		if shared := h.chain(rules.SharedChain); shared != nil && w.chain(rules.SharedChain) == nil {
+			d.dropShared(shared)
+		}
+		d.canaryBack = w.canary && !h.canary
+		d.hooksBack()
+		if !d.none() {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func restoreText(deltas []*delta) string {
+	var b strings.Builder
+	for _, d := range deltas {
+		d.text(&b)
+	}
+	return b.String()
+}
+
+// Load implements apply.Target.
+func (t *Target) Load(b []byte) (apply.Observed, error) {
+	o, err := loadObserved(string(b))
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}

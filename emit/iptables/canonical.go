@@ -1,0 +1,466 @@
+package iptables
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"svcc/ir"
+)
+
+// Canonicalizer brings rules into one form, so that a rule as the emitter
+// prints it and as either flavour's save tool prints it back are equal byte for
+// byte exactly if they are the same rule. The zero value with a Family is ready;
+// one must not be used by two goroutines.
+//
+// The form is itself a rule: "-s -d -i -o -p", the comment, the matches, the
+// target. Matches that only ask a question stand in alphabetical order; those
+// that also do something (recent, nfacct) keep their place among them. What is
+// a default is left out; addresses, marks, probabilities (31 bits, as the
+// kernel keeps them), ports and states are written in one way. Counters are
+// dropped. A rule with a match, target or option outside the emitter's
+// vocabulary keeps its words and their order: it is equal to itself only.
+type Canonicalizer struct {
+	Family ir.Family
+
+	toks  []token
+	plain [plainOptions]argument
+	terms []usedTerm // matches, in order
+	to    usedTerm   // the target
+	text  []byte     // scratch: the matches' texts
+	spans []extent
+}
+
+// argument is an option's value, once it was given.
+type argument struct {
+	given, not bool
+	value      string
+}
+
+// The options that every rule may have.
+const (
+	plainSrc = iota
+	plainDst
+	plainIn
+	plainOut
+	plainProto
+	plainComment
+	plainOptions
+)
+
+var plainNames = [plainOptions]string{"-s", "-d", "-i", "-o", "-p", "-m comment --comment"}
+
+// usedTerm is a match or target of a rule with what its options were given.
+type usedTerm struct {
+	*term
+	chain string // of a jump: term is nil
+	verb  string // "-j" or "-g"
+	args  [maxTermOptions]argument
+}
+
+type extent struct {
+	from, to int
+	pure     bool
+}
+
+// Canonical gives the canonical form of one rule, a line "-A CHAIN ..." with or
+// without counters before it, without its end.
+func Canonical(f ir.Family, line string) string {
+	c := Canonicalizer{Family: f}
+	return string(c.Append(nil, line))
+}
+
+// Append appends the canonical form of a line "-A CHAIN ..." to b.
+func (c *Canonicalizer) Append(b []byte, line string) []byte {
+	var ok bool
+	c.toks, ok = tokenize(c.toks[:0], line)
+	if !ok {
+		return append(b, line...)
+	}
+	toks := withoutCounters(c.toks)
+	if len(toks) < 2 || !c.read(toks[2:]) {
+		return appendWords(b, toks)
+	}
+	n := len(b)
+	b = append(append(append(b, toks[0].text...), ' '), toks[1].text...)
+	if b, ok = c.write(b); !ok {
+		return appendWords(b[:n], toks)
+	}
+	return b
+}
+
+// withoutCounters drops "[1:2]" before a rule and "-c 1 2" within.
+func withoutCounters(toks []token) []token {
+	if len(toks) > 0 && isCounters(toks[0].text) {
+		toks = toks[1:]
+	}
+	for i, t := range toks {
+		if !t.quoted && t.text == "-c" && i+2 < len(toks) {
+			return slices.Delete(toks, i, i+3)
+		}
+	}
+	return toks
+}
+
+// appendWords joins words, quoted where the tools would.
+func appendWords(b []byte, toks []token) []byte {
+	for i, t := range toks {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		if t.quoted || t.text == "" {
+			b = appendQuoted(b, t.text)
+			continue
+		}
+		b = append(b, t.text...)
+	}
+	return b
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	for i := 0; i < len(s); i++ {
+		if s[i] == '"' || s[i] == '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return append(b, '"')
+}
+
+// read sorts a rule's words by what they belong to; false if it meets one that
+// it does not know.
+func (c *Canonicalizer) read(toks []token) bool {
+	c.plain, c.terms, c.to = [plainOptions]argument{}, c.terms[:0], usedTerm{}
+	not := false
+	for len(toks) > 0 {
+		t := toks[0]
+		toks = toks[1:]
+		if t.quoted || t.text == "" {
+			return false
+		}
+		if t.text == "!" {
+			if not {
+				return false
+			}
+			not = true
+			continue
+		}
+		n := c.take(t.text, toks, not)
+		if n < 0 {
+			return false
+		}
+		toks, not = toks[n:], false
+	}
+	return !not
+}
+
+// take reads one option and says how many words its values took; -1 if it is
+// not understood.
+func (c *Canonicalizer) take(name string, rest []token, not bool) int {
+	if p := plainNamed(name); p >= 0 {
+		return give(&c.plain[p], rest, not)
+	}
+	switch name {
+	case "-m", "--match", "-j", "--jump", "-g", "--goto":
+		if not || len(rest) == 0 {
+			return -1
+		}
+	}
+	switch name {
+	case "-m", "--match":
+		return c.match(rest[0].text)
+	case "-j", "--jump":
+		return c.target("-j", rest[0].text)
+	case "-g", "--goto":
+		return c.target("-g", rest[0].text)
+	}
+	return c.termOption(name, rest, not)
+}
+
+func plainNamed(name string) int {
+	switch name {
+	case "-s", "--source", "--src":
+		return plainSrc
+	case "-d", "--destination", "--dst":
+		return plainDst
+	case "-i", "--in-interface":
+		return plainIn
+	case "-o", "--out-interface":
+		return plainOut
+	case "-p", "--protocol", "--proto":
+		return plainProto
+	case "--comment":
+		return plainComment
+	}
+	return -1
+}
+
+// give notes a value; an option that is given twice is not understood.
+func give(a *argument, rest []token, not bool) int {
+	if a.given || len(rest) == 0 {
+		return -1
+	}
+	*a = argument{given: true, not: not, value: rest[0].text}
+	return 1
+}
+
+func (c *Canonicalizer) match(name string) int {
+	if name == "comment" {
+		return 1
+	}
+	t := termNamed(matchTerms, name)
+	if t == nil {
+		return -1
+	}
+	c.terms = append(c.terms, usedTerm{term: t})
+	return 1
+}
+
+func (c *Canonicalizer) target(verb, name string) int {
+	if c.to.verb != "" {
+		return -1
+	}
+	c.to = usedTerm{verb: verb, chain: name}
+	if verb == "-j" {
+		if foreignTargets[name] {
+			return -1
+		}
+		c.to.term = termNamed(targetTerms, name)
+	}
+	return 1
+}
+
+// termOption gives an option to the match that was loaded last of those that
+// know it, then to the target, then to the protocol's own match, which -p loads
+// by itself.
+func (c *Canonicalizer) termOption(name string, rest []token, not bool) int {
+	for i := len(c.terms) - 1; i >= 0; i-- {
+		if n, known := c.terms[i].take(name, rest, not); known {
+			return n
+		}
+	}
+	if c.to.term != nil {
+		if n, known := c.to.take(name, rest, not); known {
+			return n
+		}
+	}
+	t := termNamed(matchTerms, c.plain[plainProto].value)
+	if t == nil || !t.protocol {
+		return -1
+	}
+	c.terms = append(c.terms, usedTerm{term: t})
+	n, known := c.terms[len(c.terms)-1].take(name, rest, not)
+	if !known {
+		return -1
+	}
+	return n
+}
+
+func (u *usedTerm) take(name string, rest []token, not bool) (n int, known bool) {
+	for i := range u.options {
+		o := &u.options[i]
+		if o.name != name && (o.alias == "" || o.alias != name) {
+			continue
+		}
+		if o.write != nil {
+			return give(&u.args[i], rest, not), true
+		}
+		if u.args[i].given {
+			return -1, true
+		}
+		u.args[i] = argument{given: true, not: not}
+		return 0, true
+	}
+	return 0, false
+}
+
+// write prints what was read; false if a value is not understood.
+func (c *Canonicalizer) write(b []byte) ([]byte, bool) {
+	for p := range c.plain {
+		a := &c.plain[p]
+		if !a.given {
+			continue
+		}
+		n := len(b)
+		b = append(append(append(appendNot(b, a.not), ' '), plainNames[p]...), ' ')
+		said, ok := c.appendPlain(b, p, a.value)
+		switch {
+		case !ok, said == nil && a.not:
+			return b, false
+		case said == nil: // a default
+			b = b[:n]
+		default:
+			b = said
+		}
+	}
+	b, ok := c.appendMatches(b)
+	if !ok || c.to.verb == "" {
+		return b, ok
+	}
+	b = append(append(append(append(b, ' '), c.to.verb...), ' '), c.to.chain...)
+	if c.to.term == nil {
+		return b, true
+	}
+	return c.to.appendOptions(b, c)
+}
+
+// appendPlain writes a value; nil if it is the default.
+func (c *Canonicalizer) appendPlain(b []byte, p int, v string) ([]byte, bool) {
+	switch p {
+	case plainSrc, plainDst:
+		return c.appendAddress(b, v)
+	case plainProto:
+		return appendProtocol(b, v)
+	case plainComment:
+		return appendQuoted(b, v), true
+	}
+	return append(b, v...), v != ""
+}
+
+// appendAddress writes a host without a length, a prefix with, and what a mask
+// with holes covers with the mask; nil for everything.
+func (c *Canonicalizer) appendAddress(b []byte, v string) ([]byte, bool) {
+	text, tail, slash := strings.Cut(v, "/")
+	a, err := netip.ParseAddr(text)
+	if err != nil || !c.Family.Of(a) || a.Zone() != "" {
+		return b, false
+	}
+	bits := a.BitLen()
+	if slash && strings.ContainsAny(tail, ".:") {
+		m, err := netip.ParseAddr(tail)
+		if err != nil || !c.Family.Of(m) {
+			return b, false
+		}
+		if bits = prefixLength(m); bits < 0 {
+			return m.AppendTo(append(maskAddr(a, m).AppendTo(b), '/')), true
+		}
+	} else if slash {
+		if bits, err = strconv.Atoi(tail); err != nil {
+			return b, false
+		}
+	}
+	switch bits {
+	case a.BitLen():
+		return a.AppendTo(b), true
+	case 0:
+		return nil, true
+	}
+	p, err := a.Prefix(bits)
+	return p.AppendTo(b), err == nil
+}
+
+// prefixLength is how many bits lead a mask; -1 if it has holes.
+func prefixLength(m netip.Addr) int {
+	bits, end := 0, false
+	for _, octet := range m.AsSlice() {
+		for i := 7; i >= 0; i-- {
+			set := octet>>i&1 != 0
+			if set && end {
+				return -1
+			}
+			if set {
+				bits++
+			}
+			end = end || !set
+		}
+	}
+	return bits
+}
+
+func maskAddr(a, m netip.Addr) netip.Addr {
+	b := a.AsSlice()
+	for i, octet := range m.AsSlice() {
+		b[i] &= octet
+	}
+	out, _ := netip.AddrFromSlice(b)
+	return out
+}
+
+// protocolText names the protocols that Services have.
+var protocolText = map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
+
+func appendProtocol(b []byte, v string) ([]byte, bool) {
+	n, ok := protocolNames[v]
+	if !ok && v != "all" {
+		if n, ok = parseNumber(v); !ok || n > 255 {
+			return b, false
+		}
+	}
+	if n == 0 {
+		return nil, true
+	}
+	if name := protocolText[n]; name != "" {
+		return append(b, name...), true
+	}
+	return strconv.AppendUint(b, uint64(n), 10), true
+}
+
+// appendMatches writes the matches, those between two that do something in
+// alphabetical order.
+func (c *Canonicalizer) appendMatches(b []byte) ([]byte, bool) {
+	c.text, c.spans = c.text[:0], c.spans[:0]
+	for i := range c.terms {
+		u := &c.terms[i]
+		if u.protocol && u.idle() {
+			continue // -p says it
+		}
+		from := len(c.text)
+		c.text = append(append(c.text, " -m "...), u.name...)
+		var ok bool
+		if c.text, ok = u.appendOptions(c.text, c); !ok {
+			return b, false
+		}
+		c.spans = append(c.spans, extent{from, len(c.text), !u.acts})
+	}
+	if len(c.spans) > 1 {
+		c.sortSpans()
+	}
+	for _, s := range c.spans {
+		b = append(b, c.text[s.from:s.to]...)
+	}
+	return b, true
+}
+
+func (c *Canonicalizer) sortSpans() {
+	for i := 0; i < len(c.spans); {
+		j := i
+		for j < len(c.spans) && c.spans[j].pure {
+			j++
+		}
+		slices.SortFunc(c.spans[i:j], func(x, y extent) int {
+			return bytes.Compare(c.text[x.from:x.to], c.text[y.from:y.to])
+		})
+		i = j + 1
+	}
+}
+
+// idle says that no option was given.
+func (u *usedTerm) idle() bool {
+	for i := range u.options {
+		if u.args[i].given {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *usedTerm) appendOptions(b []byte, c *Canonicalizer) ([]byte, bool) {
+	for i := range u.options {
+		a, o := &u.args[i], &u.options[i]
+		if !a.given || o.standard != nil && !a.not && o.standard(a.value) {
+			continue
+		}
+		b = append(append(appendNot(b, a.not), ' '), o.said()...)
+		if o.write == nil {
+			continue
+		}
+		var ok bool
+		if b, ok = o.write(append(b, ' '), a.value); !ok {
+			return b, false
+		}
+	}
+	return b, true
+}
