@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"svcc/compiler"
+	"svcc/compiler/passes"
 	"svcc/ir"
 )
 
@@ -25,6 +27,9 @@ func newBuild(s streams) *cobra.Command {
 			o, err := c.options(args, "")
 			if err != nil {
 				return err
+			}
+			if !hasStage(printAfter) {
+				return fmt.Errorf("--print-after %q: no pass has this name", printAfter)
 			}
 			o.Stdin = s.in
 			r, err := compile(o, d, s, printer(s.err, printAfter))
@@ -61,6 +66,12 @@ func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.
 		return nil, exit{failure(r.Diagnostics), errors.New("there are errors: nothing is written")}
 	}
 	return r, nil
+}
+
+// hasStage says whether there is a stage after which the IR can be shown.
+func hasStage(name string) bool {
+	return name == "" || name == "all" || name == "resolve" ||
+		slices.ContainsFunc(passes.Table, func(p passes.Pass) bool { return p.Name == name })
 }
 
 // printer shows the IR after the stage asked for.

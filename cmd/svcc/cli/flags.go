@@ -12,6 +12,7 @@ import (
 
 	"svcc/compiler"
 	"svcc/compiler/addr"
+	"svcc/compiler/passes"
 	"svcc/ir"
 )
 
@@ -83,6 +84,9 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 			return o, fmt.Errorf("--passes %q: passes can only be turned off, as in --passes=-NAME", s)
 		}
 		o.SkipPasses = append(o.SkipPasses, name)
+	}
+	if _, err := passes.Select(passes.Table, o.Level, o.SkipPasses); err != nil {
+		return o, fmt.Errorf("--passes: %w", err)
 	}
 	for _, p := range paths {
 		o.Paths = append(o.Paths, within(dir, p))
