@@ -247,7 +247,8 @@ func (c *Canonicalizer) termOption(name string, rest []token, not bool) int {
 			return n
 		}
 	}
-	t := termNamed(matchTerms, c.plain[plainProto].value)
+	proto, _ := appendProtocol(nil, c.plain[plainProto].value)
+	t := termNamed(matchTerms, string(proto))
 	if t == nil || !t.protocol {
 		return -1
 	}
