@@ -58,18 +58,26 @@ func (s *ServicePort) check(f Family) error {
 			}
 		}
 	}
+	for i, a := range s.Serving {
+		if !f.Of(a.Addr()) || a.Port() == 0 || i > 0 && s.Serving[i-1].String() >= a.String() {
+			return fmt.Errorf("serving endpoint %s is not sound in %s", a, f)
+		}
+	}
 	return s.checkLists()
 }
 
 func (s *ServicePort) checkLists() error {
-	external := slices.ContainsFunc(s.Frontends, func(f Frontend) bool { return f.Kind != ClusterIP })
 	switch {
 	case len(s.Frontends) == 0:
 		return errors.New("no frontend")
 	case !s.Usable && len(s.Cluster)+len(s.Local) > 0:
 		return errors.New("endpoints of a service port that has none to use")
-	case external && s.Usable && len(s.Cluster) == 0:
+	case s.has(external) && s.Usable && len(s.Cluster) == 0:
 		return errors.New("external frontends, but nothing for pods to reach")
+	case len(s.SourceRanges) > 0 && !s.has(func(f Frontend) bool { return f.Kind == LoadBalancer }):
+		return errors.New("source ranges that guard nothing")
+	case s.NodeAllowed && len(s.SourceRanges) == 0:
+		return errors.New("the node is allowed by no source range")
 	case s.AffinitySeconds < 0:
 		return fmt.Errorf("affinity of %d seconds", s.AffinitySeconds)
 	case slices.ContainsFunc(s.Local, func(e Endpoint) bool { return !e.Local }):

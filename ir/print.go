@@ -5,15 +5,20 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 )
 
 // Print writes the Program as stable text: one block a service port. Origins
 // are left out unless asked for: they change when files are arranged anew.
+// Without them ReadProgram gives back what was printed, if it passes Check, but
+// for a local list that no policy leads to.
 func (p *Program) Print(w io.Writer, origins bool) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "program %s\n", head(p.Family, p.Node))
 	p.Options.print(b)
+	fmt.Fprintf(b, "  known endpoints %d\n", p.Known)
 	for _, s := range p.Services {
 		if origins {
 			fmt.Fprintf(b, "  %-49s %s\n", s.PortName, s.Origin)
@@ -29,15 +34,38 @@ func (p *Program) Print(w io.Writer, origins bool) error {
 func head(f Family, n Node) string {
 	s := f.String()
 	if n.Name != "" {
-		s += " " + n.Name
+		s += " " + nodeName(n.Name)
 	}
 	if n.IP.IsValid() {
 		s += " " + n.IP.String()
 	}
 	if n.Zone != "" {
-		s += " zone " + n.Zone
+		s += " zone " + word(n.Zone)
 	}
 	return s
+}
+
+// nodeName quotes names that could be taken for what may follow a name.
+func nodeName(s string) string {
+	if _, err := netip.ParseAddr(s); err == nil || s == "zone" {
+		return strconv.Quote(s)
+	}
+	return word(s)
+}
+
+// word quotes text that has anything but plain characters.
+func word(s string) string {
+	if !plain(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// plain says that a text is one word, which nothing in it can end.
+func plain(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._:@", r)
+	})
 }
 
 func (o *Options) print(w io.Writer) {
@@ -60,9 +88,9 @@ func (d Detector) String() string {
 	case DetectCIDR:
 		return "from " + d.Prefix.String()
 	case DetectBridge:
-		return "by interface " + d.Interface
+		return "by interface " + word(d.Interface)
 	case DetectInterface:
-		return "by interfaces " + d.Interface + "*"
+		return "by interfaces " + word(d.Interface) + "*"
 	}
 	return "not recognised"
 }
@@ -87,68 +115,110 @@ func (n NodePortAddresses) String() string {
 
 func (s *ServicePort) print(w io.Writer) {
 	for _, f := range s.Frontends {
-		line := fmt.Sprintf("    %-13s %-36s policy %s", f.Kind, f.Destination(), s.Policy(f.Kind))
+		line := fmt.Sprintf("%-36s policy %s", f.Destination(), s.Policy(f.Kind))
 		if f.Kind == LoadBalancer && len(s.SourceRanges) > 0 {
 			line += "  from " + join(s.SourceRanges)
 			if s.NodeAllowed {
 				line += " and the node"
 			}
 		}
-		fmt.Fprintln(w, line)
+		printRow(w, f.Kind.String(), line)
+	}
+	// A policy that no frontend shows decides nothing; it is not lost, though.
+	if s.InternalPolicy != Cluster && !s.has(internal) {
+		printRow(w, "internal", "policy "+s.InternalPolicy.String())
+	}
+	if s.ExternalPolicy != Cluster && !s.has(external) {
+		printRow(w, "external", "policy "+s.ExternalPolicy.String())
 	}
 	s.printRest(w)
 }
 
+// printRow writes one line of a service port's block.
+func printRow(w io.Writer, key, value string) { fmt.Fprintf(w, "    %-13s %s\n", key, value) }
+
+func internal(f Frontend) bool { return f.Kind == ClusterIP }
+func external(f Frontend) bool { return f.Kind != ClusterIP }
+
+func (s *ServicePort) has(kind func(Frontend) bool) bool {
+	return slices.ContainsFunc(s.Frontends, kind)
+}
+
 func (s *ServicePort) printRest(w io.Writer) {
-	all := s.Reachable()
+	all := s.Cluster
+	if s.usesLocal() {
+		all = s.Reachable()
+	}
 	switch {
 	case len(all) > 0:
-		fmt.Fprintf(w, "    endpoints     %s\n", s.describe(all))
+		printRow(w, "endpoints", s.describe(all))
 	case s.Usable:
-		fmt.Fprintln(w, "    endpoints     none here")
+		printRow(w, "endpoints", "none here")
 	default:
-		fmt.Fprintln(w, "    endpoints     none")
+		printRow(w, "endpoints", "none")
 	}
-	if extra := s.servingOnly(all); len(extra) > 0 {
-		fmt.Fprintf(w, "    also serving  %s\n", join(extra))
+	serving := map[netip.AddrPort]bool{}
+	for _, a := range s.Serving {
+		serving[a] = true
+	}
+	chosen := endpointSet(all)
+	if extra := without(s.Serving, chosen); len(extra) > 0 {
+		printRow(w, "also serving", join(extra))
+	}
+	if dead := without(addrPorts(all), serving); len(dead) > 0 {
+		printRow(w, "not serving", join(dead))
 	}
 	if s.AffinitySeconds > 0 {
-		fmt.Fprintf(w, "    affinity      %d s\n", s.AffinitySeconds)
+		printRow(w, "affinity", fmt.Sprintf("%d s", s.AffinitySeconds))
 	}
 	if s.HealthCheckNodePort > 0 {
-		fmt.Fprintf(w, "    health-check  %d\n", s.HealthCheckNodePort)
+		printRow(w, "health-check", fmt.Sprint(s.HealthCheckNodePort))
 	}
 }
 
-// describe lists endpoints; "local" is on this node, "local only" is left out
-// of the cluster's list, "remote only" of the local one although it is here.
+// What stands behind an endpoint: nothing if it is elsewhere, tagLocal if it is
+// on this node and, where a policy is Local, in both lists; else in which.
+const (
+	tagLocal       = "local"
+	tagClusterOnly = "local but cluster only"
+	tagLocalOnly   = "local only"
+)
+
+// describe lists endpoints with their tags.
 func (s *ServicePort) describe(all []Endpoint) string {
-	cluster := endpointSet(s.Cluster)
-	local := endpointSet(s.Local)
+	cluster, local := endpointSet(s.Cluster), endpointSet(s.Local)
+	usesLocal := s.usesLocal()
 	var out []string
 	for _, e := range all {
 		t := e.String()
 		switch {
-		case e.Local && !cluster[e.AddrPort()]:
-			t += " local only"
-		case e.Local && len(s.Local) > 0 && !local[e.AddrPort()]:
-			t += " local, cluster only"
-		case e.Local:
-			t += " local"
+		case !e.Local:
+		case !cluster[e.AddrPort()]:
+			t += " " + tagLocalOnly
+		case usesLocal && !local[e.AddrPort()]:
+			t += " " + tagClusterOnly
+		default:
+			t += " " + tagLocal
 		}
 		out = append(out, t)
 	}
 	return strings.Join(out, ", ")
 }
 
-// servingOnly are the serving endpoints that no policy chose.
-func (s *ServicePort) servingOnly(all []Endpoint) []netip.AddrPort {
-	chosen := endpointSet(all)
-	var out []netip.AddrPort
-	for _, a := range s.Serving {
-		if !chosen[a] {
-			out = append(out, a)
-		}
+// usesLocal says that the policy of some frontend leads to the local list.
+func (s *ServicePort) usesLocal() bool {
+	return slices.ContainsFunc(s.Frontends, func(f Frontend) bool { return s.Policy(f.Kind) == Local })
+}
+
+// without gives the addresses that are not in a set.
+func without(list []netip.AddrPort, set map[netip.AddrPort]bool) []netip.AddrPort {
+	return slices.DeleteFunc(slices.Clone(list), func(a netip.AddrPort) bool { return set[a] })
+}
+
+func addrPorts(list []Endpoint) []netip.AddrPort {
+	out := make([]netip.AddrPort, len(list))
+	for i, e := range list {
+		out[i] = e.AddrPort()
 	}
 	return out
 }

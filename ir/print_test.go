@@ -67,11 +67,12 @@ func TestPrintLines(t *testing.T) {
 		want   []string
 	}{
 		{"nothing here", func() {}, []string{
-			"program ipv6 n1 zone east", "  mark 0x1  masquerade all", "  pods not recognised", "  node ports at no address", "  n/s/sctp",
+			"program ipv6 n1 zone east", "  mark 0x1  masquerade all", "  pods not recognised", "  node ports at no address", "  known endpoints 0", "  n/s/sctp",
 			"    cluster-ip    [fd00::a]:5                          policy local", "    endpoints     none here", "    affinity      60 s"}},
 		{"nothing at all", func() { s.Usable = false }, []string{"    endpoints     none"}},
 		{"each list", func() { s.Usable, s.Cluster, s.Local = true, []ir.Endpoint{one, far}, []ir.Endpoint{two} },
-			[]string{"    endpoints     [fd00::1]:80 local, cluster only, [fd00::2]:80 local only, [fd00::3]:80"}},
+			[]string{"    endpoints     [fd00::1]:80 local but cluster only, [fd00::2]:80 local only, [fd00::3]:80",
+				"    not serving   [fd00::1]:80 [fd00::2]:80 [fd00::3]:80"}},
 		{"serving", func() { s.Serving = []netip.AddrPort{one.AddrPort(), netip.AddrPortFrom(a("fd00::9"), 80)} },
 			[]string{"    also serving  [fd00::9]:80"}},
 		{"bridge", func() { p.Options.Pods = ir.Detector{Kind: ir.DetectBridge, Interface: "br0"} }, []string{"  pods by interface br0"}},
