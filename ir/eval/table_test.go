@@ -75,6 +75,7 @@ func outcomes(t *testing.T, p *ir.Program, packet eval.Packet, local ...string) 
 	for _, l := range local {
 		h.Addrs = append(h.Addrs, netip.MustParseAddr(l))
 	}
+	p = resolved(p)
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +88,20 @@ func outcomes(t *testing.T, p *ir.Program, packet eval.Packet, local ...string) 
 		t.Errorf("%s\nprogram: %s\ngraph:   %s (%v)", packet, spec, graph, err)
 	}
 	return spec
+}
+
+// resolved leaves out local lists that no policy leads to, as resolving does.
+func resolved(p *ir.Program) *ir.Program {
+	out := *p
+	out.Services = nil
+	for _, s := range p.Services {
+		c := *s
+		if c.InternalPolicy == ir.Cluster && c.ExternalPolicy == ir.Cluster {
+			c.Local = nil
+		}
+		out.Services = append(out.Services, &c)
+	}
+	return &out
 }
 
 // fate is short for an outcome: "c" all endpoints and "l" the local one, each
