@@ -18,6 +18,9 @@ type Graph struct {
 	// health-check node ports, in the Program's order.
 	OpenPorts []OpenPort
 	Known     int // see Program.Known
+	// Masquerades hold for connections by what their destination was, beside
+	// the Masquerade steps on their way.
+	Masquerades []MasqueradeTo
 	// HairpinOnce asks backends to recognise a client that is the chosen
 	// endpoint itself in one place, after the choice, rather than for each
 	// endpoint. It changes no outcome.
@@ -35,6 +38,15 @@ type Entry struct {
 type OpenPort struct {
 	Port    uint16
 	Service PortName
+}
+
+// MasqueradeTo masquerades each connection to a destination in Prefix that an
+// entry delivered, but for those of pods if UnlessPod, and for ports from
+// ExceptLow to ExceptHigh (0 for none).
+type MasqueradeTo struct {
+	Prefix                netip.Prefix
+	UnlessPod             bool
+	ExceptLow, ExceptHigh uint16
 }
 
 // Step is a node of the graph: *Guard, *Masquerade, *Balance, *Deliver or

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 )
 
@@ -30,10 +31,30 @@ func (g *Graph) Print(w io.Writer) error {
 	for i := 0; i < len(p.order); i++ { // ref adds to order as it meets steps
 		fmt.Fprintf(b, "  #%-6d%s\n", i+1, p.text(p.order[i]))
 	}
+	for _, m := range g.Masquerades {
+		fmt.Fprintf(b, "  masquerade to %s%s\n", m.Prefix, m.conditions())
+	}
 	for _, o := range g.OpenPorts {
 		fmt.Fprintf(b, "  open   %d/tcp for %s\n", o.Port, o.Service)
 	}
 	return b.Flush()
+}
+
+func (m MasqueradeTo) conditions() string {
+	s := ""
+	if m.UnlessPod {
+		s += " unless from pod"
+	}
+	if m.ExceptLow != 0 {
+		s += fmt.Sprintf(" but for ports %d to %d", m.ExceptLow, m.ExceptHigh)
+	}
+	return s
+}
+
+// Holds says whether a delivered connection to dst is masqueraded by m.
+func (m MasqueradeTo) Holds(dst netip.AddrPort, fromPod bool) bool {
+	except := m.ExceptLow <= dst.Port() && dst.Port() <= m.ExceptHigh
+	return m.Prefix.Contains(dst.Addr()) && !except && !(m.UnlessPod && fromPod)
 }
 
 // numbering gives numbers to the steps that stand on a line of their own:

@@ -62,9 +62,16 @@ var Table = []Pass{
 		Graph:    masquerade,
 	},
 	{
+		Name:  "group",
+		Doc:   "Decides on masquerading for ranges of ClusterIPs at once, after the choice, rather than for each of them. Assumes that nobody else's DNAT takes connections to these addresses.",
+		After: []Order{{"masquerade", "a decision must be one step to be taken off a way"}},
+		Level: 1,
+		Graph: group,
+	},
+	{
 		Name:  "share",
 		Doc:   "Makes one of the steps that are equal: service ports, addresses and policies with the same endpoints share them. Ports with session affinity do not.",
-		After: []Order{{"masquerade", "fewer forms of the same meaning are left"}, {"ranges", "equal sets of ranges look equal only then"}},
+		After: []Order{{"masquerade", "fewer forms of the same meaning are left"}, {"ranges", "equal sets of ranges look equal only then"}, {"group", "ways that differ in a decision only are equal only then"}},
 		Level: 1,
 		Graph: share,
 	},

@@ -23,7 +23,7 @@ func (c *serviceChains) balanceChain(b *ir.Balance) {
 	for i, e := range b.Endpoints {
 		var chance []match
 		if i < n-1 {
-			chance = []match{share{1, n - i}}
+			chance = []match{share{part: 1, of: n - i}}
 		}
 		c.natRule(chain, c.endpointComment(e), jump(c.endpointChains[e]), chance...)
 	}
@@ -48,7 +48,7 @@ func (c *serviceChains) endpointChain(e ir.Endpoint) {
 		ms = append(ms, remember(chain))
 	}
 	c.natRule(chain, comment, jump(chainMarkMasq), sourceHost(e.Addr))
-	c.natRule(chain, comment, dnat(e.AddrPort()), append(ms, protocol(c.name.Protocol))...)
+	c.natRule(chain, comment, dnat{to: e.AddrPort()}, append(ms, protocol(c.name.Protocol))...)
 }
 
 func (c *serviceChains) sticky() bool {

@@ -16,6 +16,7 @@ import (
 type fast struct {
 	g       *ir.Graph
 	plain   bool // no comments
+	style   style
 	filter  *builder
 	nat     *builder
 	started map[ir.Step]string // the chain of each step that has one
@@ -23,7 +24,10 @@ type fast struct {
 
 // layoutFast makes the tables of levels 1 and 2.
 func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err error) {
-	l := &fast{g: g, plain: level > 1, filter: newBuilder(), nat: newBuilder(), started: map[ir.Step]string{}}
+	l := &fast{g: g, style: trimmed, filter: newBuilder(), nat: newBuilder(), started: map[ir.Step]string{}}
+	if level > 1 {
+		l.plain, l.style = true, brief
+	}
 	l.natFixed()
 	if err := l.dispatch(); err != nil {
 		return nil, nil, err
@@ -193,7 +197,7 @@ func spans(leaves []leaf) [][]match {
 	var out [][]match
 	for _, p := range []ir.Protocol{ir.TCP, ir.UDP, ir.SCTP} {
 		if lowest[p] != 0 {
-			out = append(out, []match{protocol(p), ports{lowest[p], highest[p]}})
+			out = append(out, []match{protocolOnly(p), ports{lowest[p], highest[p]}})
 		}
 	}
 	return out

@@ -18,19 +18,37 @@ type filterTrees struct {
 // those to the node, one for the node's own. What it refuses it finds by trees.
 func (l *fast) filterFixed() {
 	t := l.plantFilter()
-	l.hairpinChain()
-	hairpin := rule{comment: "", matches: []match{states{list: "DNAT"}}, action: jump(chainHairpin)}
+	chosen := rule{matches: []match{states{list: "DNAT"}}, action: jump(l.chosenChain())}
 	accepted := rule{comment: l.say("kubernetes forwarding rules"), matches: []match{marked{bit: l.g.Options.MasqueradeMark}}, action: accept}
 
 	l.forwardChain()
-	l.chainOf(chainNew, t.guarded, []rule{hairpin, accepted}, t.cluster, t.external)
-	l.chainOf(chainServices, t.guarded, []rule{hairpin}, t.cluster)
+	l.chainOf(chainNew, t.guarded, []rule{chosen, accepted}, t.cluster, t.external)
+	l.chainOf(chainServices, t.guarded, []rule{chosen}, t.cluster)
 	open := l.openPorts()
 	// What comes by lo the node has sent, and OUTPUT has asked already.
-	arrived := hairpin
-	arrived.matches = append([]match{input{not: true, name: "lo"}}, hairpin.matches...)
+	arrived := chosen
+	arrived.matches = append([]match{input{not: true, name: "lo"}}, chosen.matches...)
 	l.chainOf(chainExternalServices, t.guarded, []rule{arrived}, open, t.external, t.ports)
 	l.localnetChain()
+}
+
+// chosenChain marks what is to be masqueraded among the connections that nat
+// has sent to an endpoint, and gives its name.
+func (l *fast) chosenChain() string {
+	l.hairpinChain()
+	if len(l.g.Masquerades) == 0 {
+		return chainHairpin
+	}
+	l.filter.declare(chainChosen)
+	for _, m := range l.g.Masquerades {
+		ms := []match{wasTo{m.Prefix, m.ExceptLow, m.ExceptHigh}}
+		if m.UnlessPod {
+			ms = append(ms, l.pods(true)...)
+		}
+		l.filter.add(chainChosen, l.say("masquerade what clients that are no pods send to cluster IPs"), l.mark(), ms...)
+	}
+	l.filter.add(chainChosen, "", goTo(chainHairpin))
+	return chainChosen
 }
 
 // chainOf declares a chain with the rules given, one list after the other.
@@ -73,7 +91,7 @@ func (l *fast) openPorts() []rule {
 	}
 	l.filter.declare(chainNodePorts)
 	plantAt(l.filter, newTrie(leaves), chainNodePorts, filterTree+"H", func(chain string, x leaf) {
-		l.filter.add(chain, l.say("%s health check node port", x.entry.Service.Display()), accept, protocol(ir.TCP), port(x.entry.Port))
+		l.filter.add(chain, l.say("%s health check node port", x.entry.Service.Display()), accept, protocolOnly(ir.TCP), port(x.entry.Port))
 	})
 	return []rule{{action: jump(chainNodePorts), matches: []match{protocolOnly(ir.TCP)}}}
 }
@@ -148,7 +166,7 @@ func (l *fast) refuse(chain string, x leaf) {
 
 // match holds for packets to exactly this destination.
 func (x leaf) match() []match {
-	ms := []match{protocol(x.key.protocol())}
+	ms := []match{protocolOnly(x.key.protocol())}
 	if x.entry.Kind != ir.NodePort {
 		ms = append(ms, destinationHost(x.entry.Addr))
 	}

@@ -21,7 +21,7 @@ func (t *natTree) fail(s ir.Step) {
 // destination writes the rules of one destination into a chain of the tree.
 func (t *natTree) destination(chain string, x leaf) {
 	e := x.entry
-	ms := []match{protocol(e.Service.Protocol)}
+	ms := []match{protocolOnly(e.Service.Protocol)}
 	if e.Kind != ir.NodePort {
 		ms = append(ms, destinationHost(e.Addr))
 	}
@@ -37,7 +37,7 @@ func (t *natTree) destination(chain string, x leaf) {
 func (t *natTree) follow(chain, comment string, s ir.Step, p ir.Protocol, ms ...match) {
 	switch x := s.(type) {
 	case *ir.Deliver:
-		t.nat.add(chain, comment, dnat(x.Endpoint.AddrPort()), ms...)
+		t.nat.add(chain, comment, dnat{x.Endpoint.AddrPort(), t.style}, ms...)
 	case *ir.Masquerade:
 		if x.Label.Part != ir.PartNone {
 			t.nat.add(chain, comment, goTo(t.start(s, p)), ms...)
@@ -148,7 +148,7 @@ func (t *natTree) balance(chain string, b *ir.Balance) {
 	p := b.Label.Service.Protocol
 	if b.AffinitySeconds > 0 {
 		for _, e := range b.Endpoints {
-			t.nat.add(chain, "", dnat(e.AddrPort()), protocolOnly(p), update{list: endpointChain(b.Label.Service, e), seconds: b.AffinitySeconds})
+			t.nat.add(chain, "", dnat{e.AddrPort(), t.style}, protocolOnly(p), update{list: endpointChain(b.Label.Service, e), seconds: b.AffinitySeconds})
 		}
 	}
 	t.split(chain, chain, b, b.Endpoints, splitWidth(len(b.Endpoints)))
@@ -170,7 +170,7 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 	n := len(eps)
 	if n <= width {
 		for i, e := range eps {
-			t.endpoint(chain, b, e, share{1, n - i})
+			t.endpoint(chain, b, e, share{1, n - i, t.style})
 		}
 		return
 	}
@@ -179,11 +179,11 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 		part := eps[n-rest : n-rest+size]
 		var ms []match
 		if size < rest {
-			ms = []match{share{size, rest}}
+			ms = []match{share{size, rest, t.style}}
 		}
 		rest -= size
 		if len(part) == 1 {
-			t.endpoint(chain, b, part[0], share{1, rest + 1})
+			t.endpoint(chain, b, part[0], share{1, rest + 1, t.style})
 			continue
 		}
 		to := natSplitPrefix + hash(fmt.Sprintf("%s %d", name, i))
@@ -205,7 +205,7 @@ func (t *natTree) endpoint(chain string, b *ir.Balance, e ir.Endpoint, s share) 
 	if b.AffinitySeconds > 0 {
 		ms = append(ms, remember(endpointChain(b.Label.Service, e)))
 	}
-	t.nat.add(chain, "", dnat(e.AddrPort()), ms...)
+	t.nat.add(chain, "", dnat{e.AddrPort(), t.style}, ms...)
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.

@@ -3,6 +3,7 @@ package iptables
 import (
 	"strings"
 
+	"svcc/ir"
 	"svcc/ir/eval"
 )
 
@@ -27,6 +28,9 @@ const (
 	condDstLocal           // the same
 	condRecent             // x: list in ruleset.names, y: seconds, sub: mode
 	condStatistic          // x: index in ruleset.shares, plus 1
+	condOrigDst            // as condDst, of the packet before DNAT
+	condOrigDst6           // as condDst6
+	condOrigPort           // x to y
 )
 
 // condition is one thing that must hold for a rule to match.
@@ -97,7 +101,11 @@ var modules = []module{
 	{name: "tcp", proto: 6, options: portOptions},
 	{name: "udp", proto: 17, options: portOptions},
 	{name: "sctp", proto: 132, options: portOptions},
-	{name: "conntrack", options: []option{{"--ctstate", true, true, setState}}},
+	{name: "conntrack", options: []option{
+		{"--ctstate", true, true, setState},
+		{"--ctorigdst", true, true, setOrigDst},
+		{"--ctorigdstport", true, true, func(r *ruleParser, v string) string { return setPort(r, condOrigPort, v) }},
+	}},
 	{name: "state", options: []option{{"--state", true, true, setState}}},
 	{name: "mark", options: []option{{"--mark", true, true, setMarkMatch}}},
 	{name: "addrtype", options: []option{
@@ -107,6 +115,7 @@ var modules = []module{
 	{name: "statistic", first: condStatistic, options: []option{
 		{"--mode", true, false, setMode},
 		{"--probability", true, true, setProbability},
+		{"--prob", true, true, setProbability},
 	}},
 	{name: "recent", first: condRecent, options: []option{
 		{"--name", true, false, setList},
@@ -205,6 +214,20 @@ func setState(r *ruleParser, v string) string {
 			return "not a list of states"
 		}
 		c.x |= bit
+	}
+	r.add(c)
+	return ""
+}
+
+func setOrigDst(r *ruleParser, v string) string {
+	addr, mask, ok := r.rs.parseMaskedAddr(v)
+	if !ok {
+		return "not an address of the family"
+	}
+	c := condition{kind: condOrigDst, x: uint32(addr.lo), y: uint32(mask.lo)}
+	if r.rs.family == ir.IPv6 {
+		c = condition{kind: condOrigDst6, x: uint32(len(r.rs.wide))}
+		r.rs.wide = append(r.rs.wide, wideMask{addr, mask})
 	}
 	r.add(c)
 	return ""

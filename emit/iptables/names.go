@@ -31,6 +31,7 @@ const (
 // Chains of the filter table that only svcc's fast layouts have.
 const (
 	chainNew     = "KUBE-SVCC-NEW"     // new connections that are forwarded
+	chainChosen  = "KUBE-SVCC-CHOSEN"  // new connections that nat has sent to an endpoint
 	chainHairpin = "KUBE-SVCC-HAIRPIN" // see fast.hairpinChain
 	filterTree   = "KUBE-SVCC-"        // begins the trees' names
 )

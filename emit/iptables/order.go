@@ -1,7 +1,7 @@
 package iptables
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -24,7 +24,7 @@ func inOrder(t *table, starts ...string) {
 			if _, ours := byChain[to]; !ours {
 				continue
 			}
-			names[to] = fmt.Sprintf("%s0%07d", to[:strings.LastIndex(to, "-")+1], len(names))
+			names[to] = to[:strings.LastIndex(to, "-")+1] + number(len(names))
 			visit(to)
 		}
 	}
@@ -39,10 +39,17 @@ func inOrder(t *table, starts ...string) {
 func numbered(chain string) bool {
 	for _, p := range []string{"KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-FW-", filterTree} {
 		if strings.HasPrefix(chain, p) {
-			return chain != chainNew && chain != chainHairpin
+			return chain != chainNew && chain != chainHairpin && chain != chainChosen
 		}
 	}
 	return false
+}
+
+// number is five characters that sort as numbers do. Five keep it apart from
+// every name with a hash, which has more.
+func number(n int) string {
+	s := strings.ToUpper(strconv.FormatInt(int64(n), 32))
+	return strings.Repeat("0", 5-len(s)) + s
 }
 
 func targetOf(a action) string {

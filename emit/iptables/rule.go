@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -119,6 +120,22 @@ func (m states) appendTo(b []byte) []byte {
 	return append(append(appendNot(append(b, " -m conntrack"...), m.not), " --ctstate "...), m.list...)
 }
 
+// wasTo asks for the destination before nat rewrote it.
+type wasTo struct {
+	prefix                netip.Prefix
+	exceptLow, exceptHigh uint16
+}
+
+func (m wasTo) appendTo(b []byte) []byte {
+	b = append(b, " -m conntrack --ctorigdst "...)
+	b = m.prefix.AppendTo(b)
+	if m.exceptLow == 0 {
+		return b
+	}
+	b = strconv.AppendUint(append(b, " ! --ctorigdstport "...), uint64(m.exceptLow), 10)
+	return strconv.AppendUint(append(b, ':'), uint64(m.exceptHigh), 10)
+}
+
 // marked asks whether a bit of the mark is set.
 type marked struct {
 	not bool
@@ -129,12 +146,32 @@ func (m marked) appendTo(b []byte) []byte {
 	return fmt.Appendf(appendNot(append(b, " -m mark"...), m.not), " --mark 0x%08x/0x%08x", m.bit, m.bit)
 }
 
-// share holds for part packets of so many, at random.
-type share struct{ part, of int }
+// share holds for part packets of so many, at random. Ten digits are more than
+// the kernel's 31 bits tell apart for up to 50,000 endpoints.
+type share struct {
+	part, of int
+	style    style
+}
+
+// style is how long rules of endpoints, of which there are most, are written.
+type style uint8
+
+const (
+	written style = iota // as kube-proxy writes them
+	trimmed              // without digits that say nothing
+	brief                // options are cut as getopt_long(3) allows, too
+)
 
 func (m share) appendTo(b []byte) []byte {
-	b = append(b, " -m statistic --mode random --probability "...)
-	return strconv.AppendFloat(b, float64(m.part)/float64(m.of), 'f', 10, 64)
+	option := " -m statistic --mode random --probability "
+	if m.style == brief {
+		option = " -m statistic --mode random --prob "
+	}
+	b = strconv.AppendFloat(append(b, option...), float64(m.part)/float64(m.of), 'f', 10, 64)
+	if m.style != written {
+		b = bytes.TrimRight(b, "0")
+	}
+	return b
 }
 
 // seen asks whether a list holds the client, younger than so many seconds.
@@ -160,10 +197,17 @@ type jump string
 func (a jump) appendTo(b []byte) []byte { return append(append(b, " -j "...), a...) }
 
 // dnat rewrites the destination.
-type dnat netip.AddrPort
+type dnat struct {
+	to    netip.AddrPort
+	style style
+}
 
 func (a dnat) appendTo(b []byte) []byte {
-	return netip.AddrPort(a).AppendTo(append(b, " -j DNAT --to-destination "...))
+	option := " -j DNAT --to-destination "
+	if a.style == brief {
+		option = " -j DNAT --to "
+	}
+	return a.to.AppendTo(append(b, option...))
 }
 
 // setMark changes one bit of the mark: op is "or" or "xor".

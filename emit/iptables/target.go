@@ -29,6 +29,7 @@ type target struct {
 var targets = []target{
 	{name: "DNAT", do: doDNAT, options: []option{
 		{"--to-destination", true, false, setDNAT},
+		{"--to", true, false, setDNAT},
 		// With a single address and port there is nothing to choose.
 		{"--random", false, false, ignore},
 		{"--persistent", false, false, ignore},

@@ -135,7 +135,7 @@ func (b branch) match() []match {
 		return []match{protocolOnly(k.protocol())}
 	}
 	low, high := k.ports(b.n)
-	return []match{protocol(k.protocol()), ports{low, high}}
+	return []match{protocolOnly(k.protocol()), ports{low, high}}
 }
 
 // part is a set of destinations with a prefix that holds their addresses.

@@ -59,6 +59,13 @@ func (k *walk) holds(s *state, c *condition) bool {
 		return k.states(s)&c.x != 0
 	case condMark:
 		return s.mark&c.y == c.x
+	case condOrigDst:
+		return uint32(ipOf(k.packet.Dst.Addr()).lo)&c.y == c.x
+	case condOrigDst6:
+		w := &k.w.rs.wide[c.x]
+		return ipOf(k.packet.Dst.Addr()).and(w.mask) == w.addr
+	case condOrigPort:
+		return c.x <= uint32(k.packet.Dst.Port()) && uint32(k.packet.Dst.Port()) <= c.y
 	case condSrcLocal:
 		return k.srcIsLocal(s)
 	case condDstLocal:

@@ -50,6 +50,9 @@ type way struct {
 
 func (w way) route(p Packet, h Host) (choices, error) {
 	var c choices
+	for _, m := range w.graph.Masquerades {
+		c.masquerade = c.masquerade || m.Holds(p.Dst, w.holds(ir.Condition{FromPod: true}, p, h))
+	}
 	for step := w.start; ; {
 		switch s := step.(type) {
 		case *ir.Guard:
