@@ -51,6 +51,15 @@ func TestHairpin(t *testing.T) {
 	}
 }
 
+// Only what DNAT brought to 127.0.0.0/8 may come there from elsewhere.
+func TestMartianByDNAT(t *testing.T) {
+	p, s := world()
+	s.Cluster = []ir.Endpoint{endpoint("127.0.0.1:8080", true)}
+	if got := hooks(outcomes(t, p, sent(strangerIP, clusterIP+":80"))); got != "- - policy" {
+		t.Error(got)
+	}
+}
+
 func TestAffinity(t *testing.T) {
 	p, s := world()
 	s.AffinitySeconds = 60
