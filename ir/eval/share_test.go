@@ -105,3 +105,12 @@ func TestShareTexts(t *testing.T) {
 		t.Error("equal shares are not equal values")
 	}
 }
+
+// A sum that 64 bits do not hold is an error, also where only its numerator
+// outgrows them.
+func TestAddOverflows(t *testing.T) {
+	most := Of(math.MaxUint64-1, math.MaxUint64)
+	if s, err := most.Add(most); !errors.Is(err, ErrInexact) {
+		t.Errorf("%s, %v", s, err)
+	}
+}

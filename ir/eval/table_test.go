@@ -229,6 +229,7 @@ func hooks(o eval.Outcome) string {
 // Which hook refuses, and what the hooks do with odd packets.
 func TestHooks(t *testing.T) {
 	state := func(p eval.Packet, s eval.State) eval.Packet { p.State = s; return p }
+	udp := func(p eval.Packet) eval.Packet { p.Protocol = ir.UDP; return p }
 	marked := func(p eval.Packet, m uint32) eval.Packet { p.Mark = m; return p }
 	nothing := func(_ *ir.Program, s *ir.ServicePort) { s.Usable, s.Cluster, s.Local = false, nil, nil }
 	asItIs := func(*ir.Program, *ir.ServicePort) {}
@@ -294,6 +295,8 @@ func TestHooks(t *testing.T) {
 		{"no martian rule without localhost node ports", func(p *ir.Program, _ *ir.ServicePort) { p.Options.LocalhostNodePorts = false },
 			sent(strangerIP, "127.0.0.1:22"), "", "- - policy"},
 		{"health check is open", func(_ *ir.Program, s *ir.ServicePort) { s.HealthCheckNodePort = 31555 }, sent(strangerIP, nodeIP+":31555"), "", "- - accept"},
+		{"health check is TCP", func(_ *ir.Program, s *ir.ServicePort) { s.HealthCheckNodePort = 31555 }, udp(sent(strangerIP, nodeIP+":31555")), "", "- - policy"},
+		{"another protocol is another destination", nothing, udp(sent(strangerIP, clusterIP+":80")), "", "- policy -"},
 		{"health check is for the node", func(_ *ir.Program, s *ir.ServicePort) { s.HealthCheckNodePort = 31555 }, sent(strangerIP, externalIP+":31555"), "", "- policy -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
