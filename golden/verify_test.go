@@ -243,6 +243,7 @@ COMMIT
 -A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
 -A OUTPUT ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j DOCKER
 -A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE
+-A POSTROUTING -s 10.0.0.0/8 ! -d 224.0.0.0/4 -j MASQUERADE --random-fully
 -A DOCKER -i docker0 -j RETURN
 -A DOCKER ! -i docker0 -p tcp -m tcp --dport 8081 -j DNAT --to-destination 172.17.0.2:80
 -A CNI-HOSTPORT-DNAT -p tcp -m multiport --dports 8082 -j CNI-HOSTPORT-SETMARK

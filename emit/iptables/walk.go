@@ -84,7 +84,7 @@ func (rs *ruleset) builtin(table, name string) int32 {
 
 // Own is a walker over the same rules that passes over the foreign ones: those
 // that are not in a chain of kube-proxy's and do not jump into one.
-func (w *walker) Own() *walker {
+func (w *walker) Own() emit.Walker {
 	o := *w
 	o.own = true
 	o.pool = &sync.Pool{New: func() any { return &walk{w: &o} }}

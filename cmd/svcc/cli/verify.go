@@ -22,7 +22,7 @@ func newVerify(s streams) *cobra.Command {
 		Use:   "verify RULES PATH...",
 		Short: "Prove rules against manifests",
 		Long: "Prove that RULES mean what the manifests say: a ruleset file, or what iptables-save (and ip6tables-save) print on a node,\n" +
-			"whether svcc or kube-proxy programmed it. Each service and packet that differs is named.",
+			"whether svcc or kube-proxy programmed it. Each service and packet that differs is named. Rules of other programs are passed over.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return errors.New("RULES and at least one PATH are needed")
@@ -116,7 +116,7 @@ func verify(w io.Writer, rules map[ir.Family]emit.Walker, r *compiler.Result, mo
 // verifyFamily shows the first difference of each service, and counts the rest.
 func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int) (bool, error) {
 	counts := map[string]int{}
-	n, err := proof.Compare(p, walker, func(d proof.Difference) bool {
+	n, err := proof.Compare(p, walker.Own(), func(d proof.Difference) bool {
 		name := d.Probe.Service
 		if counts[name]++; counts[name] == 1 && len(counts) <= most {
 			fmt.Fprintf(w, "%s: %s\n", p.Family, d.Error())
