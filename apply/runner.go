@@ -50,7 +50,8 @@ func (x Exec) Run(ctx context.Context, in Input) ([]byte, error) {
 	cmd.Stdin = bytes.NewReader(in.Stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A group of its own: Ctrl-C at a terminal is for svcc to deal with.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if in.Isolated {
 		cleanup, err := isolate(cmd)
 		if err != nil {

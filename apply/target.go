@@ -59,10 +59,12 @@ type Plan interface {
 
 // Change is one rule or chain that a Plan adds or removes.
 type Change struct {
-	Family, Table, Chain string
-	Add                  bool
-	Rule                 string // in canonical form; "" for the chain itself
-	Service              string // "namespace/name:port"; "" if it is not of one
+	Family  string `json:"family"`
+	Table   string `json:"table"`
+	Chain   string `json:"chain"`
+	Add     bool   `json:"add"`
+	Rule    string `json:"rule,omitempty"`    // in canonical form; "" for the chain itself
+	Service string `json:"service,omitempty"` // "namespace/name:port"; "" if it is not of one
 }
 
 // Input is one run of a tool that writes.

@@ -23,6 +23,9 @@ type Options struct {
 	KeepGoing  bool // leave faulty Services out rather than give up
 	Strict     bool // some warnings become errors
 
+	// DefaultNode is the node unless a flag or a configuration names one.
+	DefaultNode string
+
 	ServiceCIDRs []netip.Prefix
 	Flags        Flags
 }

@@ -23,7 +23,7 @@ type settings struct {
 // --config, else the one in the manifests.
 func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	s := settings{Options: resolve.NewOptions()}
-	s.Families = o.Families
+	s.Families, s.Node = o.Families, o.DefaultNode
 	switch len(set.ProxyConfigs) {
 	case 0:
 	case 1:
@@ -43,7 +43,9 @@ func (s *settings) fault(format string, args ...any) {
 }
 
 func (s *settings) config(c *manifest.ProxyConfig) {
-	s.Node = c.HostnameOverride
+	if c.HostnameOverride != "" {
+		s.Node = c.HostnameOverride
+	}
 	if a, _, err := addr.Parse(c.BindAddress); err == nil && !a.IsUnspecified() {
 		s.NodeIPs = append(s.NodeIPs, a)
 	}

@@ -6,6 +6,9 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"svcc/apply"
+	"svcc/apply/state"
 )
 
 // The exit codes, everywhere.
@@ -13,8 +16,23 @@ const (
 	exitDone     = 0 // done, or no difference
 	exitFindings = 1 // differences, or errors in the input's objects
 	exitUsage    = 2 // the command line, or unreadable input
-	exitRefused  = 3 // a tool or svcc itself refused; nothing was changed
+	exitRefused  = 3 // a tool, the kernel or svcc itself refused; nothing is changed
+	exitHalfMade = 4 // the old state could not be put back
+	exitLocked   = 5 // a lock was held too long
 )
+
+// applied gives an error of package apply its exit code.
+func applied(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, apply.ErrHalfMade):
+		return exit{exitHalfMade, err}
+	case errors.Is(err, apply.ErrLocked), errors.Is(err, state.ErrBusy), errors.Is(err, state.ErrChild):
+		return exit{exitLocked, err}
+	}
+	return exit{exitRefused, err}
+}
 
 // exit is an error that knows its exit code; its text may be empty if all was
 // said already.
@@ -68,5 +86,6 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(newBuild(s), newVerify(s), newTrace(s), newLint(s), newPasses(s), newVersion(s))
+	root.AddCommand(newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
 	return root
 }

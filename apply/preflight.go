@@ -1,0 +1,95 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"svcc/apply/state"
+	"svcc/emit"
+)
+
+// fits says whether a ruleset is meant for this node, and for what is done here.
+func (e *Engine) fits(rs *emit.Ruleset, rec state.Record) error {
+	if rs.Head.Mode != e.Options.Mode {
+		return fmt.Errorf("%w: %s, not %s", ErrMode, rs.Head.Mode, e.Options.Mode)
+	}
+	if rec.Current != "" && rec.Mode != e.Options.Mode {
+		return fmt.Errorf("%w: this node runs %s; take that away first (svcc remove --mode %s)", ErrMode, rec.Mode, rec.Mode)
+	}
+	if n := rs.Head.Node; n != "" && e.Options.Node != "" && n != e.Options.Node {
+		return fmt.Errorf("%w: it is for %q, this is %q (--node %s, if they are the same)", ErrNode, n, e.Options.Node, n)
+	}
+	return nil
+}
+
+// notRunning refuses where a kube-proxy runs: it would soon write its own rules
+// over ours, in whatever mode it is.
+func (e *Engine) notRunning() error {
+	pid := kubeProxy(filepath.Join(e.root(), "proc"))
+	if pid == 0 {
+		return nil
+	}
+	if e.Options.TakeOver || e.Options.DryRun {
+		e.Log.Warn("kube-proxy is running: it writes its own rules over these until it is stopped", "process", pid)
+		return nil
+	}
+	return fmt.Errorf("%w: it is running, process %d, and would write its own rules over these; stop it and its DaemonSet first, or go on with --take-over", ErrKubeProxy, pid)
+}
+
+// strangers refuses where rules by our names are in the kernel that no run of
+// svcc wrote. It is asked only when something would be written: rules that are
+// right already may have been loaded by any tool.
+func (r *run) strangers() error {
+	if r.removing || r.record.Current != "" {
+		return nil
+	}
+	there, err := r.plan(nil, r.old)
+	if err != nil || there.Empty() {
+		return err
+	}
+	if r.Options.TakeOver || r.Options.DryRun {
+		r.Log.Warn("rules by kube-proxy's names are there that svcc has no record of; they are replaced")
+		return nil
+	}
+	return fmt.Errorf("%w: its rules are there, and %s has no record of svcc having written them; if kube-proxy is gone for good, replace them with --take-over",
+		ErrKubeProxy, r.State.Path())
+}
+
+// preflight asks the Target whether it can work.
+func (r *run) preflight(ctx context.Context) error {
+	p, ok := r.Target.(Preflighter)
+	if !ok {
+		return nil
+	}
+	return r.step("looking at the tools", func() error {
+		var err error
+		r.flavour, err = p.Preflight(ctx)
+		return err
+	})
+}
+
+// kubeProxy gives the number of a kube-proxy process that programs the network
+// namespace that this process is in; 0 for none. On a machine that runs nodes in
+// containers, each has its own. One that cannot be looked at counts.
+func kubeProxy(proc string) int {
+	own, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
+	names, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil || strings.TrimSpace(string(text)) != "kube-proxy" {
+			continue
+		}
+		dir := filepath.Dir(name)
+		if ns, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && own != "" && ns != own {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			return pid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,101 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"svcc/apply/state"
+	"svcc/apply/sysctl"
+	"svcc/emit"
+)
+
+// Recover finishes or undoes what an interrupted run left; without a journal it
+// does nothing, and needs no lock. Every method that changes the node does the
+// same first; this is for a run that gets no further, because its input is
+// refused, and must leave the node old or new as a whole all the same.
+func (e *Engine) Recover(ctx context.Context) error {
+	if j, err := e.State.Journal(); j == nil || e.Options.DryRun {
+		return err
+	}
+	unlock, err := e.State.Lock(ctx, e.Options.LockTimeout)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return e.mend(ctx)
+}
+
+// mend is Recover with the lock held.
+func (e *Engine) mend(ctx context.Context) error {
+	j, err := e.State.Journal()
+	if err != nil || j == nil {
+		return err
+	}
+	if e.Options.DryRun {
+		e.Log.Warn("an interrupted run left the node half made; the next run mends that first", "run", j.When)
+		return nil
+	}
+	e.Log.Warn("mending what an interrupted run left", "run", j.When)
+	e.remember(j.Record)
+	if err := e.step("waiting for its last tool", func() error { return e.State.AwaitChild(ctx, j, e.Options.LockTimeout) }); err != nil {
+		return err
+	}
+	if err := e.finishOrUndo(ctx, j); err != nil {
+		return fmt.Errorf("%w: mending what an interrupted run left: %w", ErrHalfMade, err)
+	}
+	return nil
+}
+
+func (e *Engine) finishOrUndo(ctx context.Context, j *state.Journal) error {
+	if !j.Confirm || e.State.Confirmed(j.ID) {
+		desired, done, err := e.arrived(ctx, j)
+		if err != nil {
+			e.Log.Warn("cannot tell whether the interrupted run was complete; undoing it", "because", err)
+		} else if done {
+			return e.finish(ctx, j, desired)
+		}
+	}
+	text, err := e.State.Undo(j)
+	if err != nil {
+		return err
+	}
+	old, err := e.Target.Load(text)
+	if err != nil {
+		return err
+	}
+	_, err = e.putBack(ctx, old)
+	if err = errors.Join(err, sysctl.Restore(e.root(), j.Sysctled)); err != nil {
+		return err
+	}
+	e.Log.Info("the interrupted run is undone")
+	return e.State.Drop()
+}
+
+// arrived says whether the kernel holds all that the journal's run was to write.
+func (e *Engine) arrived(ctx context.Context, j *state.Journal) (desired *emit.Ruleset, done bool, err error) {
+	if j.Current != "" {
+		if desired, err = e.recorded(j.Current); err != nil {
+			return nil, false, err
+		}
+	}
+	now, err := e.observe(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	rest, err := e.plan(desired, now)
+	return desired, err == nil && rest.Empty(), err
+}
+
+// finish does what the interrupted run had left to do.
+func (e *Engine) finish(ctx context.Context, j *state.Journal, after *emit.Ruleset) error {
+	var before *emit.Ruleset
+	if r, err := e.State.Record(); err == nil && r.Current != "" {
+		before, _ = e.recorded(r.Current)
+	}
+	was, _ := programs(before)
+	is, _ := programs(after)
+	e.follow(ctx, was, is)
+	e.Log.Info("the interrupted run was complete but for its record", "run", j.When)
+	return e.State.Finish()
+}

@@ -1,0 +1,150 @@
+package state
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// DefaultPath is where the state is kept unless another place is asked for.
+const DefaultPath = "/var/lib/svcc"
+
+// Dir is a state directory, which need not exist until it is locked. Everything
+// that writes wants the lock held, but for Confirm.
+type Dir struct {
+	path  string
+	child *os.File // open between Begin and Finish or Drop
+}
+
+// At gives the state directory at a path.
+func At(path string) *Dir { return &Dir{path: path} }
+
+// Path is where the directory is.
+func (d *Dir) Path() string { return d.path }
+
+const (
+	recordFile  = "record.json"
+	journalFile = "journal.json"
+	lockFile    = "lock"
+	childFile   = "child"
+	confirmFile = "confirm"
+	rulesSuffix = ".rules"
+	undoSuffix  = ".undo"
+)
+
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// write replaces a file in one step and makes it last.
+func (d *Dir) write(name string, text []byte) error {
+	if err := renameio.WriteFile(d.file(name), text, 0o600, renameio.WithTempDir(d.path)); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+// sync makes renames and removals last.
+func (d *Dir) sync() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// keep stores a text under its sum, which it returns. A text that is there
+// already is not written again.
+func (d *Dir) keep(text []byte, suffix string) (string, error) {
+	sum := sumOf(text)
+	if old, err := os.ReadFile(d.file(sum + suffix)); err == nil && bytes.Equal(old, text) {
+		return sum, nil
+	}
+	return sum, d.write(sum+suffix, text)
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// load reads a text by its sum.
+func (d *Dir) load(sum, suffix string) ([]byte, error) {
+	text, err := os.ReadFile(d.file(sum + suffix))
+	if err != nil {
+		return nil, err
+	}
+	if sumOf(text) != sum {
+		return nil, fmt.Errorf("%s was changed since it was written", d.file(sum+suffix))
+	}
+	return text, nil
+}
+
+// Ruleset reads the ruleset file that a Record names.
+func (d *Dir) Ruleset(sum string) ([]byte, error) { return d.load(sum, rulesSuffix) }
+
+// readJSON reads a file into v and says whether there is one.
+func (d *Dir) readJSON(name string, v any) (bool, error) {
+	text, err := os.ReadFile(d.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return false, fmt.Errorf("%s cannot be read: %w", d.file(name), err)
+	}
+	return true, nil
+}
+
+func (d *Dir) writeJSON(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return d.write(name, append(text, '\n'))
+}
+
+// sweep removes what neither record nor journal names, left by runs that were
+// interrupted as well. What cannot be removed is tried again next time.
+func (d *Dir) sweep() {
+	named := map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true}
+	var r Record
+	if _, err := d.readJSON(recordFile, &r); err != nil {
+		return
+	}
+	var j Journal
+	if _, err := d.readJSON(journalFile, &j); err != nil {
+		return
+	}
+	for _, sum := range []string{r.Current, r.Previous, j.Current, j.Previous} {
+		named[sum+rulesSuffix] = true
+	}
+	named[j.Undo+undoSuffix] = true
+	entries, _ := os.ReadDir(d.path)
+	for _, e := range entries {
+		if !named[e.Name()] && ours(e.Name()) {
+			_ = os.Remove(d.file(e.Name()))
+		}
+	}
+}
+
+// ours says whether a name is one that this package gives, or that renameio
+// gives to what it has not yet renamed.
+func ours(name string) bool {
+	for _, part := range []string{"." + recordFile, "." + journalFile, "." + confirmFile, rulesSuffix, undoSuffix} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,24 @@
+// Package state keeps what svcc did to a node, in one directory: the ruleset
+// that is in force and the one before, a record of who applied it and when, and,
+// while the kernel is being written to, a journal.
+//
+// The directory holds
+//
+//	lock              flock(2)ed by a run that changes the node; names its process
+//	record.json       the last run that was completed
+//	journal.json      the run under way, or the one that was interrupted
+//	child             the tool that this run started last
+//	confirm           the run that "svcc confirm" agreed to
+//	SHA256.rules      ruleset files, named by their content
+//	SHA256.undo       what the kernel held before the run of the journal
+//
+// A journal is complete before the first write to the kernel: all that the
+// record needs is in it, and it becomes the record by being renamed. So a disk
+// that is full stops a run while nothing has happened, and completing a run
+// needs no space. Whoever finds a journal and no lock knows that its run was
+// interrupted.
+//
+// When reviewing a change here, look for: a file that is written in place, a
+// rename whose file or directory is not synced, and a write between Begin and
+// Finish that needs space on the disk.
+package state

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"svcc/apply"
+	"svcc/compiler"
+	"svcc/emit"
+)
+
+// applyCommand is svcc apply.
+type applyCommand struct {
+	streams
+	compileFlags
+	diagnosticFlags
+	engineFlags
+	unsealed bool
+}
+
+func newApply(s streams) *cobra.Command {
+	a := &applyCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "apply PATH...|RULESET",
+		Short: "Bring this node to what manifests or a ruleset file say",
+		Long: "Compile PATHs, or read RULESET, a file that svcc build wrote, and bring this node's rules there as a whole: check, write, read\n" +
+			"back, record. If anything fails, or svcc is told to stop, the old state is put back. What has its place already is not written.",
+		Args: needPaths,
+		RunE: func(_ *cobra.Command, args []string) error { return a.run(args) },
+	}
+	f := cmd.Flags()
+	a.compileFlags.register(f)
+	a.diagnosticFlags.register(f)
+	a.registerChange(f)
+	a.registerConfirm(f)
+	f.BoolVar(&a.allowShrink, "allow-shrink", false, "go on although more than half of the services lose their endpoints")
+	f.BoolVar(&a.unsealed, "unsealed", false, "take a RULESET that was edited or cut off")
+	return cmd
+}
+
+func (a *applyCommand) run(args []string) error {
+	a.mode = a.compileFlags.o.Mode
+	e, err := a.engine(a.streams, a.quiet, a.takeOver)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	rs, err := a.input(args, e)
+	if err != nil {
+		if mending := e.Recover(ctx); mending != nil {
+			return applied(fmt.Errorf("%w; %w", mending, err))
+		}
+		return err
+	}
+	r, err := e.Apply(ctx, rs)
+	return a.outcome(a.streams, e, r, err)
+}
+
+// input gives the ruleset that the arguments mean, and tells the engine whose it
+// must be: one that is compiled here is this node's.
+func (a *applyCommand) input(args []string, e *apply.Engine) (*emit.Ruleset, error) {
+	node, err := nodeName()
+	if err != nil && a.node == "" {
+		return nil, err
+	}
+	stdin := a.in
+	if len(args) == 1 {
+		text, err := a.peek(args[0])
+		if err != nil {
+			return nil, err
+		}
+		if emit.IsRules(text) {
+			e.Options.Node = node
+			if a.node != "" {
+				e.Options.Node = a.node
+			}
+			return a.ruleset(args[0], text)
+		}
+		if args[0] == "-" {
+			stdin = bytes.NewReader(text)
+		}
+	}
+	return a.compile(args, node, stdin)
+}
+
+// peek reads an argument that may be a ruleset; nothing if it is a folder.
+func (a *applyCommand) peek(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(a.in)
+	}
+	if isDir(path) {
+		return nil, nil
+	}
+	return os.ReadFile(path)
+}
+
+func (a *applyCommand) ruleset(path string, text []byte) (*emit.Ruleset, error) {
+	rs, err := emit.Unmarshal(text)
+	switch {
+	case err == nil:
+		return rs, nil
+	case errors.Is(err, emit.ErrSeal) && a.unsealed:
+		return rs, nil
+	case errors.Is(err, emit.ErrSeal):
+		return nil, exit{exitRefused, fmt.Errorf("%s: %w; if that was on purpose, go on with --unsealed", path, err)}
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
+}
+
+func (a *applyCommand) compile(args []string, node string, stdin io.Reader) (*emit.Ruleset, error) {
+	o, err := a.options(args, "")
+	if err != nil {
+		return nil, err
+	}
+	o.Stdin, o.DefaultNode = stdin, node
+	r, err := compile(o, a.diagnosticFlags, a.streams, nil)
+	if err != nil {
+		return nil, err
+	}
+	return rulesetOf(r)
+}
+
+func rulesetOf(r *compiler.Result) (*emit.Ruleset, error) {
+	rs, err := r.Ruleset(false)
+	if err != nil {
+		return nil, exit{exitRefused, err}
+	}
+	return rs, nil
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"svcc/apply"
+)
+
+// outcome tells what a run did, and gives its exit code.
+func (e *engineFlags) outcome(s streams, en *apply.Engine, r apply.Report, err error) error {
+	for _, note := range r.Notes {
+		en.Log.Info(note)
+	}
+	if err != nil {
+		return applied(err)
+	}
+	if e.dryRun {
+		showPlan(s.out, r)
+		return nil
+	}
+	switch {
+	case r.Wrote:
+		came, went := countRules(r.Plan)
+		en.Log.Info("done", "rules and chains that came", came, "that went", went)
+	case r.Recorded:
+		en.Log.Info("the node was so already; it is recorded now")
+	default:
+		en.Log.Info("nothing to do: the node is so already")
+	}
+	return nil
+}
+
+func countRules(p apply.Plan) (came, went int) {
+	for _, c := range p.Rules() {
+		if c.Add {
+			came++
+		} else {
+			went++
+		}
+	}
+	return came, went
+}
+
+// showPlan prints what a run would do, rule by rule.
+func showPlan(w io.Writer, r apply.Report) {
+	if r.Plan.Empty() && len(r.Sysctls) == 0 {
+		fmt.Fprintln(w, "nothing would change")
+		return
+	}
+	for _, s := range r.Sysctls {
+		fmt.Fprintf(w, "sysctl %s\n", s)
+	}
+	for _, c := range r.Plan.Rules() {
+		fmt.Fprintln(w, c)
+	}
+	came, went := countRules(r.Plan)
+	fmt.Fprintf(w, "%d rules and chains would come, %d would go\n", came, went)
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newRemove(s streams) *cobra.Command {
+	var e engineFlags
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "remove",
+		Short: "Take away everything on this node that is svcc's",
+		Long: "Take away every chain and jump that svcc made, and those that kube-proxy left when it was stopped, whether a record of them exists\n" +
+			"or a run was interrupted midway. Nothing else is touched. The state directory stays, so that svcc rollback can bring them back.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			en, err := e.engine(s, quiet, true)
+			if err != nil {
+				return err
+			}
+			ctx, stop := e.interruptible()
+			defer stop()
+			r, err := en.Remove(ctx)
+			return e.outcome(s, en, r, err)
+		},
+	}
+	e.registerChange(cmd.Flags())
+	e.registerConfirm(cmd.Flags())
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "say nothing but errors")
+	cmd.Flags().StringVar(&e.mode, "mode", "iptables", "what was programmed: iptables")
+	return cmd
+}

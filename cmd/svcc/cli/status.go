@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcc/apply"
+)
+
+func newStatus(s streams) *cobra.Command {
+	var e engineFlags
+	var asJSON, rules bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Compare this node's rules with the record",
+		Long:  "Compare this node's rules with what was recorded when they were applied. Exit code 0: as recorded; 1: not so, and which services it is about.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			en, err := e.engine(s, false, false)
+			if err != nil {
+				return err
+			}
+			ctx, stop := e.interruptible()
+			defer stop()
+			st, err := en.Status(ctx)
+			if err != nil {
+				return applied(err)
+			}
+			if err := showStatus(s.out, st, asJSON, rules); err != nil {
+				return err
+			}
+			if st.Condition != apply.AsRecorded {
+				return exit{code: exitFindings}
+			}
+			return nil
+		},
+	}
+	e.registerState(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&rules, "rules", false, "show each rule that differs")
+	return cmd
+}
+
+func showStatus(w io.Writer, st apply.Status, asJSON, rules bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(st)
+	}
+	fmt.Fprintf(w, "%s: %s\n", st.Condition, explain(st))
+	for _, s := range st.Sysctls {
+		fmt.Fprintf(w, "  sysctl %s\n", s)
+	}
+	for _, name := range st.Services {
+		fmt.Fprintf(w, "  service %s\n", name)
+	}
+	if rules {
+		for _, c := range st.Changes {
+			fmt.Fprintf(w, "  %s\n", c)
+		}
+	}
+	return nil
+}
+
+// explain says what the condition means and what to do.
+func explain(st apply.Status) string {
+	r := st.Record
+	switch st.Condition {
+	case apply.AsRecorded:
+		if r.Current == "" {
+			return "nothing is applied, and nothing is there"
+		}
+		return fmt.Sprintf("applied %s by %s, %s, %s", r.When.Format(time.RFC3339), r.Who, or(r.Flavour, r.Mode), "sha256 "+r.Current[:12])
+	case apply.Drift:
+		return fmt.Sprintf("%d rules and chains differ from the record; apply or rollback again to mend them (--rules lists them)", len(st.Changes))
+	case apply.UnderWay:
+		if st.Waits {
+			return "an apply waits for svcc confirm"
+		}
+		return "look again when it is done"
+	case apply.HalfMade:
+		return "a run was interrupted, and some tables are old, some new; any apply, rollback or remove mends that first"
+	}
+	return "a run was interrupted; the next apply, rollback or remove completes its record or undoes it first"
+}
+
+func or(a, b string) string {
+	if strings.TrimSpace(a) == "" {
+		return b
+	}
+	return a
+}
