@@ -42,7 +42,7 @@ COMMIT
 	checkWalk(t, w, p, "1 as it is to 10.96.0.1:53 output=policy")
 	checkWalk(t, w, packet(ir.UDP, outside, "eth0", "192.0.2.10:53"),
 		"1 as it is to 192.0.2.10:53 mark 0x280 input=policy")
-	checkWalk(t, w, packet(ir.UDP, outside, "lo", "10.96.0.1:53"), "1 drop as it is to 10.96.0.1:53 mark 0x200 forward=drop")
+	checkWalk(t, w, packet(ir.UDP, outside, "lo", "10.96.0.1:53"), "1 drop as it is to 10.96.0.1:53 forward=drop")
 }
 
 // TestNoTables has every hook end at its policy where the text has no table.

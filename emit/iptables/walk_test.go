@@ -154,10 +154,10 @@ func TestWorkedExampleStates(t *testing.T) {
 		{eval.Established, 0, "1 as it is to 10.96.0.40:80 forward=accept"},
 		{eval.Related, 0, "1 as it is to 10.96.0.40:80 forward=accept"},
 		{eval.Invalid, 0, "1 drop as it is to 10.96.0.40:80 forward=drop"},
-		{eval.Invalid, 0x4000, "1 drop as it is to 10.96.0.40:80 mark 0x4000 forward=drop"},
+		{eval.Invalid, 0x4000, "1 drop as it is to 10.96.0.40:80 forward=drop"},
 		{eval.Established, 0x4000, "1 as it is to 10.96.0.40:80 mark 0x4000 forward=accept"},
 		{eval.New, 0x4001, "1 as it is to 10.96.0.40:80 masquerade mark 0x1 forward=accept"},
-		{eval.New, 0x2, "1 reject as it is to 10.96.0.40:80 mark 0x2 forward=reject"},
+		{eval.New, 0x2, "1 reject as it is to 10.96.0.40:80 forward=reject"},
 	} {
 		p := packet(ir.TCP, pod, "cali1", "10.96.0.40:80")
 		p.State, p.Mark = c.state, c.mark

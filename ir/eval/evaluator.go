@@ -73,7 +73,7 @@ func (e *Evaluator) Outcome(p Packet, h Host) (Outcome, error) {
 		}
 	}
 	if len(c.endpoints) == 0 {
-		return Outcome{e.filter(p, h, Branch{Share: Whole, To: p.Dst, Mark: p.Mark})}, nil
+		return Normalize([]Branch{e.filter(p, h, Branch{Share: Whole, To: p.Dst, Mark: p.Mark})})
 	}
 	share := OneIn(uint64(len(c.endpoints)))
 	out := make([]Branch, 0, len(c.endpoints))

@@ -97,8 +97,8 @@ type Branch struct {
 }
 
 // Verdict is the branch's fate: Drop or Reject if any hook refused, else Accept.
-func (b Branch) Verdict() Verdict {
-	for _, v := range []Verdict{b.Output, b.Forward, b.Input} {
+func (b *Branch) Verdict() Verdict {
+	for _, v := range [...]Verdict{b.Output, b.Forward, b.Input} {
 		if v.Refused() {
 			return v
 		}
@@ -157,9 +157,15 @@ func (b Branch) compare(c Branch) int {
 // no two branches alike but for their share, shares adding up to 1.
 type Outcome []Branch
 
-// Normalize sorts the branches and merges those that differ in share only. It
-// reuses the slice. An error means that shares could not be added exactly.
+// Normalize sorts the branches and merges those that differ in share only; the
+// mark of a packet that is refused says nothing, so it is cleared. It reuses the
+// slice. An error means that shares could not be added exactly.
 func Normalize(bs []Branch) (Outcome, error) {
+	for i := range bs {
+		if bs[i].Verdict().Refused() {
+			bs[i].Mark = 0
+		}
+	}
 	if len(bs) < 2 {
 		return bs, nil
 	}
