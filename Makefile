@@ -7,10 +7,10 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 15m
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test golden kernel fuzz bench lint tidy
+.PHONY: help build demo test golden kernel fuzz bench bench-kernel lint tidy
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the binary, bin/svcc
 	$(GO) build -o bin/svcc ./cmd/svcc
@@ -39,6 +39,9 @@ fuzz: ## each fuzz target for FUZZTIME (default 2m)
 
 bench: ## time, memory and size of builds of 100, 1000 and 10000 services
 	$(GO) run ./golden/bench
+
+bench-kernel: ## what rules cost in the kernel, at each level and of each iptables (root, 15 minutes; ARGS=-quick: 3)
+	$(GO) run ./golden/kernelbench $(ARGS)
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
