@@ -100,7 +100,7 @@ func (w *ways) externalWay() ir.Step {
 	node := &ir.Guard{
 		Label: ext,
 		If:    ir.Condition{FromNode: true},
-		Then:  &ir.Masquerade{Label: ext, Next: w.cluster},
+		Then:  &ir.Masquerade{Next: w.cluster},
 		Else:  w.share(ir.Local),
 	}
 	if w.options.Pods.Kind == ir.DetectNone {

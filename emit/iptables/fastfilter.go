@@ -10,6 +10,7 @@ import (
 type filterTrees struct {
 	guarded  []rule // drops what source ranges did not let through
 	cluster  []rule // refuses ClusterIPs without endpoints
+	both     []rule // refuses what the next two would, in the services' order
 	external []rule // refuses external addresses without endpoints
 	ports    []rule // refuses node ports without endpoints
 }
@@ -28,7 +29,7 @@ func (l *fast) filterFixed() {
 	// What comes by lo the node has sent, and OUTPUT has asked already.
 	arrived := chosen
 	arrived.matches = append([]match{input{not: true, name: "lo"}}, chosen.matches...)
-	l.chainOf(chainExternalServices, t.guarded, []rule{arrived}, open, t.external, t.ports)
+	l.chainOf(chainExternalServices, t.guarded, []rule{arrived}, open, t.both, t.external, t.ports)
 	l.localnetChain()
 }
 
@@ -130,9 +131,29 @@ func (l *fast) plantFilter() filterTrees {
 	return filterTrees{
 		guarded:  guarded(l.filter, firewalled, filterTree+"F", l.dropGuarded),
 		cluster:  guarded(l.filter, cluster, filterTree+"C", l.refuse),
+		both:     guarded(l.filter, portFirst(external, ports), filterTree+"B", l.refuse),
 		external: guarded(l.filter, external, filterTree+"X", l.refuse),
 		ports:    l.filterPorts(ports),
 	}
+}
+
+// portFirst finds the external addresses whose port is a node port too, where
+// both are refused, the node port for another reason and by an earlier service:
+// if such an address is the node's, the earlier service's reason counts.
+func portFirst(external, ports []leaf) []leaf {
+	earlier := map[key]*ir.Entry{}
+	for _, x := range ports {
+		earlier[x.key] = x.entry
+	}
+	var out []leaf
+	for _, x := range external {
+		port := earlier[newKey(ir.Frontend{Kind: ir.NodePort, Port: x.entry.Port}, x.key.protocol())]
+		if port == nil || port.Service.Compare(x.entry.Service) > 0 || refuses(port.Next).Reason == refuses(x.entry.Next).Reason {
+			continue
+		}
+		out = append(out, leaf{x.key, &ir.Entry{Frontend: x.entry.Frontend, Service: port.Service, Next: port.Next}})
+	}
+	return out
 }
 
 // filterPorts plants the tree of node ports, which any local address has here,
