@@ -147,3 +147,20 @@ func answer(m syscall.NetlinkMessage) error {
 	}
 	return nil
 }
+
+// Available asks whether the kernel lets entries be looked up and deleted: it
+// is nil, EPERM without CAP_NET_ADMIN, or says that nf_conntrack_netlink is
+// missing. It asks for an entry that cannot be.
+func Available() error {
+	req := nl.NewNetlinkRequest(nfctMessage(nl.IPCTNL_MSG_CT_GET), unix.NLM_F_ACK)
+	nobody := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	addTuple(req, ir.IPv4, Entry{Protocol: ir.UDP, Src: nobody, Dst: nobody})
+	_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("the kernel lacks nf_conntrack_netlink: %w", err)
+	}
+	return err
+}

@@ -112,16 +112,21 @@ func decodePorts(b []byte) (proto ir.Protocol, src, dst uint16) {
 func deletion(f ir.Family, e Entry, seq uint32) []byte {
 	req := nl.NewNetlinkRequest(nfctMessage(nl.IPCTNL_MSG_CT_DELETE), unix.NLM_F_ACK)
 	req.Seq = seq
-	req.AddData(&nl.Nfgenmsg{NfgenFamily: netlinkFamily(f), Version: nl.NFNETLINK_V0})
-	tuple := nl.NewRtAttr(nl.CTA_TUPLE_ORIG|unix.NLA_F_NESTED, nil)
-	tuple.AddChild(encodeAddrs(f, e))
-	tuple.AddChild(encodePorts(e))
-	req.AddData(tuple)
+	addTuple(req, f, e)
 	if e.Zone != 0 {
 		req.AddData(nl.NewRtAttr(nl.CTA_ZONE, nl.BEUint16Attr(e.Zone)))
 	}
 	req.AddData(nl.NewRtAttr(nl.CTA_ID, nl.BEUint32Attr(e.ID)))
 	return req.Serialize()
+}
+
+// addTuple makes a request one about an entry, by its first packet.
+func addTuple(req *nl.NetlinkRequest, f ir.Family, e Entry) {
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: netlinkFamily(f), Version: nl.NFNETLINK_V0})
+	tuple := nl.NewRtAttr(nl.CTA_TUPLE_ORIG|unix.NLA_F_NESTED, nil)
+	tuple.AddChild(encodeAddrs(f, e))
+	tuple.AddChild(encodePorts(e))
+	req.AddData(tuple)
 }
 
 func encodeAddrs(f ir.Family, e Entry) *nl.RtAttr {

@@ -14,9 +14,9 @@ import (
 
 // Sysctl is a setting and the value that something needs.
 type Sysctl struct {
-	Name  string // as below /proc/sys: "net/ipv4/conf/all/route_localnet"
-	Value string
-	Why   string // for people
+	Name  string `json:"name"` // as below /proc/sys: "net/ipv4/conf/all/route_localnet"
+	Value string `json:"value"`
+	Why   string `json:"why"` // for people
 }
 
 // Saved is a setting's value before it was changed.

@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"svcc/apply/state"
+	"svcc/ir"
+)
+
+// capabilities reads what this process may do (capabilities(7)).
+func capabilities(x *examination) []Finding {
+	mask, err := x.effective()
+	if err != nil {
+		return one("capabilities", Unknown, err.Error(), "is /proc mounted?")
+	}
+	var out []Finding
+	for _, c := range []struct {
+		bit     uint
+		name    string
+		bad     State
+		without string
+	}{
+		{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", Fail, "rules can be neither read nor written"},
+		{unix.CAP_NET_RAW, "CAP_NET_RAW", Fail, "iptables-legacy can neither read nor write rules"},
+		{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", Warn, "rules cannot be tried in a network namespace of their own before they are loaded"},
+	} {
+		id := "capabilities." + strings.ToLower(strings.TrimPrefix(c.name, "CAP_"))
+		switch {
+		case mask&(1<<c.bit) != 0:
+			out = append(out, ok(id, "this process has "+c.name))
+		case c.bit == unix.CAP_NET_RAW && x.onlyNFT():
+			out = append(out, ok(id, "iptables-nft does without CAP_NET_RAW"))
+		default:
+			out = append(out, Finding{ID: id, State: c.bad, Text: "without " + c.name + " " + c.without, Todo: "run as root, or give the process " + c.name})
+		}
+	}
+	return out
+}
+
+// onlyNFT says that all tools that answered are iptables-nft.
+func (x *examination) onlyNFT() bool {
+	for _, v := range x.versions {
+		if !v.NFT {
+			return false
+		}
+	}
+	return len(x.versions) > 0
+}
+
+func (x *examination) effective() (uint64, error) {
+	text, err := os.ReadFile(x.path("proc/thread-self/status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		}
+	}
+	return 0, fmt.Errorf("/proc/thread-self/status has no CapEff")
+}
+
+// affinity looks how many clients a list of xt_recent holds: one endpoint's.
+func affinity(x *examination) []Finding {
+	const id, few = "affinity", 100 // the kernel's default
+	sticky := slices.ContainsFunc(x.Programs, func(p *ir.Program) bool {
+		return slices.ContainsFunc(p.Services, func(s *ir.ServicePort) bool { return s.AffinitySeconds > 0 })
+	})
+	if !sticky {
+		return []Finding{ok(id, "no Service that is known has session affinity")}
+	}
+	text, err := os.ReadFile(x.path("sys/module/xt_recent/parameters/ip_list_tot"))
+	if err != nil {
+		return one(id, Unknown, "xt_recent tells no ip_list_tot: "+err.Error(), "modprobe xt_recent")
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	switch {
+	case err != nil:
+		return one(id, Unknown, "xt_recent ip_list_tot: "+err.Error(), "modprobe xt_recent")
+	case n > few:
+		return []Finding{ok(id, fmt.Sprintf("%d clients are remembered for each endpoint", n))}
+	}
+	return one(id, Warn, fmt.Sprintf("only %d clients are remembered for each endpoint; further ones make it forget the oldest", n),
+		"echo options xt_recent ip_list_tot=10000 > /etc/modprobe.d/svcc.conf, and reboot (or reload xt_recent while no rule uses it)")
+}
+
+// kubeProxy looks for a process of that name in this network namespace.
+func kubeProxy(x *examination) []Finding {
+	own, _ := os.Readlink(x.path("proc/thread-self/ns/net"))
+	names, _ := filepath.Glob(x.path("proc/[0-9]*/comm"))
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil || strings.TrimSpace(string(text)) != "kube-proxy" {
+			continue
+		}
+		dir := filepath.Dir(name)
+		if ns, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && own != "" && ns != own {
+			continue
+		}
+		return one("kube-proxy", Fail, "kube-proxy runs, process "+filepath.Base(dir)+": it writes its own rules over svcc's",
+			"stop it, and its DaemonSet (kubectl -n kube-system delete daemonset kube-proxy), before svcc apply --take-over")
+	}
+	return []Finding{ok("kube-proxy", "no kube-proxy runs here")}
+}
+
+// stateDir looks at the state directory without making it.
+func stateDir(x *examination) []Finding {
+	const id = "state"
+	dir := state.At(x.StateDir)
+	info, err := os.Stat(x.StateDir)
+	switch {
+	case os.IsNotExist(err):
+		return []Finding{ok(id, x.StateDir+" is not there yet: nothing was applied")}
+	case err != nil:
+		return one(id, Fail, err.Error(), "make it a directory of root's, or give another one with --state-dir")
+	case !info.IsDir():
+		return one(id, Fail, x.StateDir+" is no directory", "make it a directory of root's, or give another one with --state-dir")
+	case info.Mode().Perm()&0o022 != 0:
+		return one(id, Fail, fmt.Sprintf("%s has mode %#o: others than its owner can change what is rolled back to", x.StateDir, info.Mode().Perm()), "chmod go-w "+x.StateDir)
+	}
+	if err := unix.Access(x.StateDir, unix.W_OK); err != nil {
+		return one(id, Fail, x.StateDir+" cannot be written: "+err.Error(), "run as root; is its file system mounted read-only?")
+	}
+	if _, err := dir.Record(); err != nil {
+		return one(id, Fail, "the record cannot be read: "+err.Error(), "remove "+x.StateDir+" and apply again")
+	}
+	j, err := dir.Journal()
+	switch {
+	case err != nil:
+		return one(id, Fail, "the journal cannot be read: "+err.Error(), "remove "+x.StateDir+" and apply again")
+	case j != nil && !dir.Busy():
+		return one(id, Warn, "a run was interrupted: the kernel may hold part of its rules", "run svcc apply again: it finishes or undoes that first")
+	}
+	return []Finding{ok(id, x.StateDir+" can be used")}
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"svcc/apply"
+	"svcc/apply/doctor"
+	"svcc/apply/state"
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// doctorCommand is svcc doctor.
+type doctorCommand struct {
+	streams
+	stateDir                    string
+	fix, asJSON, verbose, table bool
+}
+
+func newDoctor(s streams) *cobra.Command {
+	d := &doctorCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "doctor [RULESET]",
+		Short: "Say what on this node keeps rules from working, and what to do",
+		Long: "Look at this node's tools, kernel, settings and other rules, for what RULESET asks of it, or else the ruleset that was applied last.\n" +
+			"Nothing is changed but, with --fix, the settings that were named. Exit code 0: all is fine; 1: there are findings.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&d.stateDir, "state-dir", state.DefaultPath, "where the rulesets, the record and the journal are kept")
+	f.BoolVar(&d.fix, "fix", false, "set the settings (sysctl) that are named, until the next boot")
+	f.BoolVar(&d.asJSON, "json", false, "print JSON")
+	f.BoolVarP(&d.verbose, "verbose", "v", false, "show what is fine as well")
+	f.BoolVar(&d.table, "list", false, "list the checks instead")
+	return cmd
+}
+
+func (d *doctorCommand) run(cmd *cobra.Command, args []string) error {
+	if d.table {
+		for _, c := range doctor.Checks {
+			fmt.Fprintf(d.out, "%-14s %s\n", c.ID, c.Doc)
+		}
+		return nil
+	}
+	programs, err := d.programs(args)
+	if err != nil {
+		return err
+	}
+	doc := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: d.stateDir, Programs: programs}
+	r := examined{Findings: doc.Examine(cmd.Context())}
+	if d.fix {
+		if err := r.mend(cmd, doc); err != nil {
+			return exit{exitRefused, err}
+		}
+	}
+	if err := d.show(r); err != nil {
+		return err
+	}
+	if !doctor.Fine(r.Findings) {
+		return exit{code: exitFindings}
+	}
+	return nil
+}
+
+// examined is what svcc doctor --json prints.
+type examined struct {
+	Findings []doctor.Finding `json:"findings"`
+	Fixed    []string         `json:"fixed,omitempty"` // "name: old -> new"
+}
+
+// mend sets what findings named, and looks again.
+func (r *examined) mend(cmd *cobra.Command, doc *doctor.Doctor) error {
+	was, err := doc.Fix(r.Findings)
+	for _, s := range was {
+		for _, f := range r.Findings {
+			if f.Sysctl != nil && f.Sysctl.Name == s.Name {
+				r.Fixed = append(r.Fixed, fmt.Sprintf("%s: %s -> %s", s.Name, s.Value, f.Sysctl.Value))
+				break
+			}
+		}
+	}
+	r.Findings = doc.Examine(cmd.Context())
+	return err
+}
+
+// programs are what the node is to do; nil if that is not known.
+func (d *doctorCommand) programs(args []string) ([]*ir.Program, error) {
+	if len(args) == 1 {
+		text, err := os.ReadFile(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return programsOf(text)
+	}
+	dir := state.At(d.stateDir)
+	rec, err := dir.Record()
+	if err != nil || rec.Current == "" {
+		return nil, nil // the check of the state directory tells of errors
+	}
+	text, err := dir.Ruleset(rec.Current)
+	if err != nil {
+		return nil, nil
+	}
+	return programsOf(text)
+}
+
+// programsOf reads the Programs in a ruleset file; nil if it has none.
+func programsOf(text []byte) (programs []*ir.Program, err error) {
+	rs, err := emit.Unmarshal(text)
+	if err != nil && !errors.Is(err, emit.ErrSeal) {
+		return nil, err
+	}
+	for _, one := range rs.Programs {
+		p, err := ir.ReadProgram(one)
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
+	}
+	return programs, nil
+}
+
+func (d *doctorCommand) show(r examined) error {
+	if d.asJSON {
+		enc := json.NewEncoder(d.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(r)
+	}
+	for _, f := range r.Fixed {
+		fmt.Fprintf(d.out, "set %s, until the next boot\n", f)
+	}
+	fine := 0
+	for _, f := range r.Findings {
+		if f.State == doctor.OK {
+			fine++
+		}
+		if f.State != doctor.OK || d.verbose {
+			showFinding(d.out, f)
+		}
+	}
+	_, err := fmt.Fprintf(d.out, "%d of %d checks are fine\n", fine, len(r.Findings))
+	return err
+}
+
+func showFinding(w io.Writer, f doctor.Finding) {
+	fmt.Fprintf(w, "%-7s  %s: %s\n", f.State, f.ID, f.Text)
+	if f.Todo != "" {
+		fmt.Fprintf(w, "         -> %s\n", f.Todo)
+	}
+}
