@@ -24,6 +24,7 @@ type restore struct {
 	name                    string
 	table                   *table // a copy of the one that is open
 	line                    int
+	counted                 map[string]bool // built-in chains whose counters were given
 }
 
 func (k *Kernel) runRestore(in apply.Input, f ir.Family, limit int) error {
@@ -83,9 +84,9 @@ func (r *restore) read(line string) error {
 func (r *restore) open(name string) error {
 	t := r.k.tables[r.family][name]
 	if t == nil {
-		return r.fail(1, fmt.Sprintf("%s: table %s does not exist", r.in.Tool, name))
+		return r.fail(2, fmt.Sprintf("%s: unable to initialize table '%s'", r.in.Tool, name))
 	}
-	r.name, r.table = name, t.clone()
+	r.name, r.table, r.counted = name, t.clone(), map[string]bool{}
 	if r.noflush {
 		return nil
 	}
@@ -109,9 +110,9 @@ func (r *restore) declare(f []string) error {
 	case c == nil || c.policy == "":
 		r.table.chains[f[0]] = &chain{}
 	case f[1] != "-":
-		c.policy = f[1]
+		c.policy, c.counters = f[1], "[0:0]"
 		if len(f) > 2 && r.counters {
-			c.counters = f[2]
+			c.counters, r.counted[f[0]] = f[2], true
 		}
 	}
 	return nil
@@ -132,8 +133,11 @@ func (r *restore) change(line string) error {
 		return r.syntax("unknown command")
 	}
 	c := r.table.chains[f[1]]
-	lenient := r.test && !r.k.Legacy && f[0] == "-D"
-	if c == nil && !lenient {
+	lenient := r.test && !r.k.Legacy // does not look at what is there
+	if c == nil && lenient {
+		return nil
+	}
+	if c == nil {
 		return r.command("No chain/target/match by that name")
 	}
 	args := append(f, "")[2]
@@ -181,13 +185,20 @@ func (r *restore) deleteRule(c *chain, name, args string, lenient bool) error {
 	if lenient {
 		return nil
 	}
-	want := rules.Canonical(r.family, "-A "+name+" "+args)
-	i := slices.IndexFunc(c.rules, func(x rule) bool { return x.canon == want })
+	// The tools also compare matches that say nothing, which the canonical form
+	// leaves out.
+	want := r.rule(name, args, "")
+	i := slices.IndexFunc(c.rules, func(x rule) bool { return x.canon == want.canon && protocolMatches(x.args) == protocolMatches(args) })
 	if i < 0 {
 		return r.command("Bad rule (does a matching rule exist in that chain?)")
 	}
 	c.rules = slices.Delete(slices.Clone(c.rules), i, i+1)
 	return nil
+}
+
+func protocolMatches(args string) int {
+	args = " " + args
+	return strings.Count(args, " -m tcp ") + strings.Count(args, " -m udp ") + strings.Count(args, " -m sctp ")
 }
 
 func (r *restore) deleteChain(name string) error {
@@ -223,10 +234,10 @@ func (r *restore) commit() error {
 				return r.fail(2, fmt.Sprintf("%s: Chain '%s' does not exist\nError occurred at line: %d", r.in.Tool, x.to, r.line))
 			}
 			if x.to != "" && t.leads(x.to, name, 0) {
-				return r.fail(4, fmt.Sprintf("%s: \nline %d: RULE_APPEND failed (Too many links): rule in chain %s", r.in.Tool, x.line, name))
+				return r.kernel(x, name, "Too many links")
 			}
 			if strings.Contains(x.args, "--nfacct-name") {
-				return r.fail(4, fmt.Sprintf("%s: \nline %d: RULE_APPEND failed (No such file or directory): rule in chain %s", r.in.Tool, x.line, name))
+				return r.kernel(x, name, "No such file or directory")
 			}
 		}
 	}
@@ -234,9 +245,31 @@ func (r *restore) commit() error {
 		return r.fail(1, "injected fault")
 	}
 	r.limit--
+	if r.k.Legacy {
+		r.forget(t)
+	}
 	r.k.tables[r.family][r.name] = t
 	r.k.writes++
 	return nil
+}
+
+// kernel fails as a table does that the kernel does not take: iptables-legacy
+// knows only that it was this table.
+func (r *restore) kernel(x rule, chain, why string) error {
+	if r.k.Legacy {
+		return r.fail(1, fmt.Sprintf("%s: line %d failed", r.in.Tool, r.line))
+	}
+	return r.fail(4, fmt.Sprintf("%s: \nline %d: RULE_APPEND failed (%s): rule in chain %s", r.in.Tool, x.line, why, chain))
+}
+
+// forget sets policies' counters to zero, as iptables-legacy does whatever it
+// changes in a table.
+func (r *restore) forget(t *table) {
+	for name, c := range t.chains {
+		if c.policy != "" && !r.counted[name] {
+			c.counters = "[0:0]"
+		}
+	}
 }
 
 // leads says whether a way leads from one chain to another.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 	"syscall"
 
 	"svcc/apply"
 	rules "svcc/emit/iptables"
+	"svcc/ir"
 )
 
 // Check implements apply.Target. It asks whether every jump leads to a chain of
@@ -31,7 +34,7 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 		if len(fp.deltas) == 0 {
 			continue
 		}
-		if err := t.run(ctx, t.restore(fp.family, restoreText(fp.deltas), "--test")); err != nil {
+		if err := t.run(ctx, testOnly(fp.input)); err != nil {
 			return nil, err
 		}
 		note, err := t.rehearse(ctx, fp)
@@ -43,6 +46,12 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 		}
 	}
 	return notes, nil
+}
+
+// testOnly is an input for the tool to test only.
+func testOnly(in apply.Input) apply.Input {
+	in.Args = append(slices.Clone(in.Args), "--test")
+	return in
 }
 
 // closed says whether every jump of a family's rules leads to a chain there.
@@ -72,13 +81,15 @@ func forService(name string) string {
 func (t *Target) rehearse(ctx context.Context, fp *familyPlan) (note string, err error) {
 	var b strings.Builder
 	for _, d := range fp.deltas {
-		d.rehearsal(&b)
+		d.rehearsal(&b, len(d.want.rules), true)
 	}
-	in := t.restore(fp.family, b.String())
-	in.Isolated = true
-	err = t.run(ctx, in)
+	err = t.runIsolated(ctx, fp.family, b.String())
 	if errors.Is(err, syscall.EPERM) {
 		return fmt.Sprintf("%s: not tried in a network namespace of its own: that needs CAP_SYS_ADMIN", fp.family), nil
+	}
+	var refused *RefusedError
+	if errors.As(err, &refused) && refused.Text == "COMMIT" {
+		err = t.culprit(ctx, fp, refused)
 	}
 	if err != nil {
 		return "", fmt.Errorf("tried in a network namespace of its own: %w", err)
@@ -86,10 +97,62 @@ func (t *Target) rehearse(ctx context.Context, fp *familyPlan) (note string, err
 	return "", nil
 }
 
+func (t *Target) runIsolated(ctx context.Context, f ir.Family, text string) error {
+	in := t.restore(f, text)
+	in.Isolated = true
+	return t.run(ctx, in)
+}
+
+// culprit finds the rule without which, and without those after it, a table is
+// taken that was refused as a whole: iptables-legacy does not say which it was.
+func (t *Target) culprit(ctx context.Context, fp *familyPlan, refused *RefusedError) error {
+	for _, d := range fp.deltas {
+		refuses := func(n int) bool {
+			var b strings.Builder
+			d.rehearsal(&b, n, false)
+			return t.runIsolated(ctx, fp.family, b.String()) != nil
+		}
+		lines := d.written()
+		n := sort.Search(len(lines)+1, refuses)
+		if ctx.Err() != nil || n == 0 || n > len(lines) {
+			continue
+		}
+		line := lines[n-1]
+		return &RefusedError{Text: line, Service: serviceOf(line, servicesOf(d.want.rules)), Err: refused.Err}
+	}
+	return refused
+}
+
+// written are the rules of the chains that a delta writes.
+func (d *delta) written() []string {
+	var out []string
+	for _, i := range d.write {
+		out = append(out, d.want.rulesOf(&d.want.chains[i])...)
+	}
+	return append(out, d.share...)
+}
+
 // rehearsal is what a delta writes, for a table that holds nothing yet: the
-// chains that it jumps to are empty, and there is nothing to delete.
-func (d *delta) rehearsal(b *strings.Builder) {
+// chains that it jumps to are empty, and there is nothing to delete. Of the
+// rules only the first so many are in it.
+func (d *delta) rehearsal(b *strings.Builder, limit int, hooks bool) {
+	lines := d.written()
+	lines = lines[:min(limit, len(lines))]
 	b.WriteString("*" + d.name + "\n")
+	d.stubs(b, lines)
+	writeLines(b, "", lines)
+	for i := range d.hooks {
+		if hooks {
+			h := hookChange{chain: d.hooks[i].chain, insert: d.hooks[i].insert}
+			h.text(b)
+		}
+	}
+	b.WriteString("COMMIT\n")
+}
+
+// stubs declares the chains of these rules and of the hooks, and those that
+// they jump to.
+func (d *delta) stubs(b *strings.Builder, lines []string) {
 	declared := map[string]bool{}
 	say := func(chain string) {
 		if chain != "" && !declared[chain] {
@@ -100,26 +163,13 @@ func (d *delta) rehearsal(b *strings.Builder) {
 	for _, i := range d.write {
 		say(d.want.chains[i].name)
 	}
-	for _, i := range d.write {
-		for _, line := range d.want.rulesOf(&d.want.chains[i]) {
-			say(rules.JumpsTo(line))
-		}
-	}
-	if len(d.share) > 0 {
-		say(rules.SharedChain)
+	for _, line := range lines {
+		say(ruleChain(line))
+		say(rules.JumpsTo(line))
 	}
 	for i := range d.hooks {
 		for _, h := range d.hooks[i].insert {
 			say(h.to)
 		}
 	}
-	for _, i := range d.write {
-		writeLines(b, "", d.want.rulesOf(&d.want.chains[i]))
-	}
-	writeLines(b, "", d.share)
-	for i := range d.hooks {
-		h := hookChange{chain: d.hooks[i].chain, insert: d.hooks[i].insert}
-		h.text(b)
-	}
-	b.WriteString("COMMIT\n")
 }

@@ -16,7 +16,6 @@ import (
 type plan struct {
 	whole    bool
 	families []familyPlan
-	inputs   []apply.Input
 	makes    []string
 }
 
@@ -25,6 +24,7 @@ type familyPlan struct {
 	family ir.Family
 	deltas []*delta
 	want   map[string]*table
+	input  apply.Input // if there are deltas
 }
 
 // Plan implements apply.Target. A family that the ruleset has no section for is
@@ -122,6 +122,9 @@ func (d *delta) dropShared(h *chain) {
 
 // add takes a family's deltas in.
 func (p *plan) add(t *Target, fp familyPlan) {
+	if len(fp.deltas) > 0 {
+		fp.input = t.restore(fp.family, restoreText(fp.deltas))
+	}
 	p.families = append(p.families, fp)
 	for _, d := range fp.deltas {
 		for _, i := range d.write {
@@ -129,9 +132,6 @@ func (p *plan) add(t *Target, fp familyPlan) {
 				p.makes = append(p.makes, sharedName(fp.family))
 			}
 		}
-	}
-	if len(fp.deltas) > 0 {
-		p.inputs = append(p.inputs, t.restore(fp.family, restoreText(fp.deltas)))
 	}
 }
 
@@ -157,10 +157,21 @@ func (p *plan) writesAll() bool {
 	return kept == 0
 }
 
-func (p *plan) Empty() bool           { return len(p.inputs) == 0 }
-func (p *plan) Whole() bool           { return p.whole }
-func (p *plan) Inputs() []apply.Input { return p.inputs }
-func (p *plan) Makes() []string       { return p.makes }
+func (p *plan) Empty() bool     { return len(p.Inputs()) == 0 }
+func (p *plan) Whole() bool     { return p.whole }
+func (p *plan) Makes() []string { return p.makes }
+
+// Inputs implements apply.Plan. With iptables-legacy, Commit adds the counters
+// of the built-in chains' policies; see Target.keepCounters.
+func (p *plan) Inputs() []apply.Input {
+	var out []apply.Input
+	for _, fp := range p.families {
+		if len(fp.deltas) > 0 {
+			out = append(out, fp.input)
+		}
+	}
+	return out
+}
 
 // Rules implements apply.Plan: by family, table and chain; in a chain what goes
 // comes before what comes, each in its order.

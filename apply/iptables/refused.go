@@ -12,14 +12,18 @@ import (
 
 // RefusedError is a line that a tool or the kernel did not take.
 type RefusedError struct {
-	Line    int    // in the input, from 1
+	Line    int    // in the input, from 1; 0 if the tool did not say which
 	Text    string // the line
 	Service string // "namespace/name:port" that it is for; "" if for none
 	Err     error  // what the tool said
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("line %d%s was refused: %s: %v", e.Line, forService(e.Service), e.Text, e.Err)
+	where := "a rule"
+	if e.Line > 0 {
+		where = fmt.Sprintf("line %d", e.Line)
+	}
+	return fmt.Sprintf("%s%s was refused: %s: %v", where, forService(e.Service), e.Text, e.Err)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }

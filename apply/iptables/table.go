@@ -58,9 +58,6 @@ func (t *table) hooksOf(name string) *builtin {
 	return &builtin{name: name}
 }
 
-// empty says that nothing of ours is there.
-func (t *table) empty() bool { return len(t.chains) == 0 && len(t.builtin) == 0 }
-
 // tableReader collects a table line by line. What it is given to keep it
 // copies, so that a dump's foreign lines are gone with the dump.
 type tableReader struct {

@@ -114,12 +114,33 @@ func (t *Target) readFamily(ctx context.Context, f ir.Family, names []string) fa
 // Commit implements apply.Target: it runs the plan's inputs in order, up to the
 // first that fails. The error names the Service of the line that was refused.
 func (t *Target) Commit(ctx context.Context, p apply.Plan) error {
-	for _, in := range p.Inputs() {
-		if err := t.run(ctx, in); err != nil {
+	own, ok := p.(*plan)
+	if !ok {
+		return fmt.Errorf("internal error: %T was not planned here", p)
+	}
+	for _, fp := range own.families {
+		if len(fp.deltas) == 0 {
+			continue
+		}
+		if err := t.write(ctx, fp.family, fp.input); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// write runs a restore that changes the node.
+func (t *Target) write(ctx context.Context, f ir.Family, in apply.Input) error {
+	v, err := t.Version(ctx)
+	if err != nil {
+		return err
+	}
+	if !v.NFT {
+		if in, err = t.keepCounters(ctx, f, in); err != nil {
+			return err
+		}
+	}
+	return t.run(ctx, in)
 }
 
 func (t *Target) run(ctx context.Context, in apply.Input) error {
@@ -153,7 +174,7 @@ func (t *Target) back(ctx context.Context, want *observed, whole bool) error {
 	for i, f := range families {
 		deltas := backDeltas(f, &have.families[i], &want.families[i], whole)
 		if len(deltas) > 0 {
-			errs = append(errs, t.run(ctx, t.restore(f, restoreText(deltas))))
+			errs = append(errs, t.write(ctx, f, t.restore(f, restoreText(deltas))))
 		}
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/fake"
 	"svcc/emit"
+	rules "svcc/emit/iptables"
 	"svcc/ir"
 )
 
@@ -75,7 +76,7 @@ var drifts = []struct {
 	after      []string
 }{
 	{"rule deleted", "*nat\n-D KUBE-SVC-XRY76EGRC3BSCIIJ -m comment --comment \"demo/web:http -> 10.244.2.7:8080\" -j KUBE-SEP-JPICTQTYOLMYNIJ7\nCOMMIT\n", []string{"KUBE-SVC-XRY76EGRC3BSCIIJ"}},
-	{"rule inserted", "*nat\n-I KUBE-SERVICES -p tcp -m owner --uid-owner 7 -j RETURN\nCOMMIT\n", []string{"KUBE-SERVICES"}},
+	{"rule inserted", "*nat\n-I KUBE-SERVICES -p tcp -m length --length 7 -j RETURN\nCOMMIT\n", []string{"KUBE-SERVICES"}},
 	{"rule doubled", "*filter\n-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP\nCOMMIT\n", []string{"KUBE-FORWARD"}},
 	{"rule changed", "*nat\n-F KUBE-MARK-MASQ\n-A KUBE-MARK-MASQ -j MARK --or-mark 0x8000\nCOMMIT\n", []string{"KUBE-MARK-MASQ"}},
 	{"chain emptied", "*filter\n-F KUBE-NODEPORTS\nCOMMIT\n", []string{"KUBE-NODEPORTS"}},
@@ -205,13 +206,13 @@ func movedEndpoint(t testing.TB) *emit.Ruleset {
 
 func TestRemove(t *testing.T) {
 	both(t, func(t *testing.T, k *fake.Kernel) {
-		before := k.SaveAll()
+		load(t, k, ir.IPv4, "*nat\n:KUBE-PROXY-CANARY - [0:0]\nCOMMIT\n*mangle\n:KUBE-PROXY-CANARY - [0:0]\nCOMMIT\n")
+		before := strings.ReplaceAll(k.SaveAll(), rulesCanary+" - [0:0]\n", "")
 		target := &Target{Runner: k}
 		p := mustApply(t, target, worked(t))
 		if want := []string{"ipv4 filter KUBE-FIREWALL", "ipv6 filter KUBE-FIREWALL"}; !slices.Equal(p.Makes(), want) {
 			t.Fatalf("makes %v, want %v", p.Makes(), want)
 		}
-		load(t, k, ir.IPv4, "*nat\n:KUBE-PROXY-CANARY - [0:0]\nCOMMIT\n*mangle\n:KUBE-PROXY-CANARY - [0:0]\nCOMMIT\n")
 		target.Owns, target.Canaries = p.Makes(), true
 		r := mustApply(t, target, nil)
 		if after := k.SaveAll(); after != before {
@@ -276,7 +277,49 @@ func TestKubeProxysLeftoversAreOurs(t *testing.T) {
 	})
 }
 
-const rulesCanary = ":KUBE-PROXY-CANARY"
+const rulesCanary = ":" + rules.Canary
+
+// A ruleset that has the hooks in its text gives the same plan.
+func TestHooksInTheText(t *testing.T) {
+	target := &Target{Runner: newFake(t, false)}
+	without, _ := mustPlan(t, target, worked(t))
+	rs := worked(t)
+	rs.Head.Hooks = true
+	for i := range rs.Sections {
+		rs.Sections[i] = rules.Backend{}.Hook(rs.Sections[i])
+	}
+	with, _ := mustPlan(t, target, rs)
+	if inputText(with) != inputText(without) || strings.Count(inputText(with), "\n-I ") != 28 {
+		t.Errorf("with hooks in the text:\n%s\nwithout:\n%s", inputText(with), inputText(without))
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for text, want := range map[string]string{
+		"iptables v1.8.9 (nf_tables)\n":       "1.8.9 (nf_tables)",
+		"ip6tables v1.8.11 (legacy)\n":        "1.8.11 (legacy)",
+		"iptables v1.6.2\n":                   "1.6.2 (legacy)",
+		"iptables-nft v1.8.3 (nf_tables)\n":   "1.8.3 (nf_tables)",
+		"iptables v1.6.1\n":                   "too old",
+		"iptables v1.8.2 (nf_tables)\n":       "1.8.3 is needed",
+		"iptables v1.8.2 (legacy)\n":          "1.8.2 (legacy)",
+		"iptables: command not understood\n":  "not the version",
+		"":                                    "not the version",
+		"ip6tables v1.10.0-rc1 (nf_tables)\n": "1.10.0 (nf_tables)",
+	} {
+		v, err := ParseVersion(text)
+		got := v.String()
+		if err == nil {
+			err = v.check()
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
 
 func TestWhole(t *testing.T) {
 	k := newFake(t, false)
@@ -389,7 +432,7 @@ func TestRestore(t *testing.T) {
 	}
 	both(t, func(t *testing.T, base *fake.Kernel) {
 		for name, start := range starts {
-			for call := 1; call <= 2; call++ {
+			for call := 1; call <= 6; call++ {
 				for tables := -1; tables <= 1; tables++ {
 					testRestore(t, fmt.Sprintf("%s, call %d, %d tables", name, call, tables), base.Clone(), start, call, tables)
 				}
@@ -409,11 +452,12 @@ func testRestore(t *testing.T, name string, k *fake.Kernel, start *emit.Ruleset,
 	}
 	before := k.SaveAll()
 	p, from := mustPlan(t, target, worked(t))
-	k.Faults = map[int]fake.Fault{len(k.Calls()) + call: {Tables: tables}}
-	err := target.Commit(ctx, p)
-	if err == nil && len(p.Inputs()) >= call {
-		t.Errorf("%s: no failure", name)
+	call += len(k.Calls())
+	k.Faults = map[int]fake.Fault{call: {Tables: tables}}
+	if err := target.Commit(ctx, p); (err == nil) == (len(k.Calls()) >= call) {
+		t.Errorf("%s: error %v", name, err)
 	}
+	k.Faults = nil
 	other := &Target{Runner: k}
 	to, err := other.Load(from.Marshal())
 	if err != nil {

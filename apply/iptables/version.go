@@ -34,7 +34,7 @@ func (v Version) before(major, minor, patch int) bool {
 	return v.Patch < patch
 }
 
-var versionText = regexp.MustCompile(`^ip6?tables\S* v(\d+)\.(\d+)\.(\d+)(?: \((\w+)\))?`)
+var versionText = regexp.MustCompile(`^ip6?tables\S* v(\d+)\.(\d+)\.(\d+)\S*(?: \((\w+)\))?`)
 
 // ParseVersion reads "iptables v1.8.9 (nf_tables)". Before 1.8 there was one
 // flavour, and no word of it.

@@ -1,0 +1,50 @@
+package iptables
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"svcc/apply"
+	"svcc/ir"
+)
+
+// keepCounters adds to an input for iptables-legacy the counters of the built-in
+// chains' policies, which the tool sets to zero otherwise, whatever it changes
+// in a table. They can only be said together with the policy, so they are read
+// at the last moment: a policy that somebody else changes between this and the
+// write would be changed back.
+func (t *Target) keepCounters(ctx context.Context, f ir.Family, in apply.Input) (apply.Input, error) {
+	var out bytes.Buffer
+	for line := range bytes.Lines(in.Stdin) {
+		out.Write(line)
+		if line[0] != '*' {
+			continue
+		}
+		name := strings.TrimSpace(string(line[1:]))
+		dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-c", "-t", name}})
+		if err != nil {
+			return in, err
+		}
+		writeCounters(&out, name, dump)
+	}
+	in.Stdin = out.Bytes()
+	in.Args = append(slices.Clone(in.Args), "--counters")
+	return in, nil
+}
+
+// writeCounters copies the lines of built-in chains, ":NAME POLICY [1:2]".
+func writeCounters(out *bytes.Buffer, table string, dump []byte) {
+	for line := range bytes.Lines(dump) {
+		switch line[0] {
+		case ':':
+			name, rest, _ := strings.Cut(string(line[1:]), " ")
+			if slices.Contains(builtins[table], name) && !strings.Contains(rest, "[0:0]") {
+				out.Write(line)
+			}
+		case '-', '[':
+			return
+		}
+	}
+}
