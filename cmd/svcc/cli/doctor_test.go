@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownNamespace puts the test's thread, which ends with it, into a network
+// namespace of its own, where nothing is set up.
+func ownNamespace(t *testing.T) {
+	t.Helper()
+	switch {
+	case os.Geteuid() == 0:
+	case os.Getenv("CI") != "":
+		t.Fatal("not root")
+	default:
+		t.Skip("not root")
+	}
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+}
+
+func runDoctor(t *testing.T, wantCode int, args ...string) string {
+	t.Helper()
+	var out, err strings.Builder
+	args = append([]string{"doctor", "--state-dir", filepath.Join(t.TempDir(), "none")}, args...)
+	if code := Run(args, nil, &out, &err); code != wantCode {
+		t.Errorf("svcc %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, wantCode, out.String(), err.String())
+	}
+	return out.String()
+}
+
+func TestKernelDoctor(t *testing.T) {
+	ownNamespace(t)
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	text := runDoctor(t, exitFindings)
+	for _, want := range []string{"fail     sysctl.forwarding.ipv4: net.ipv4.ip_forward = 0", "-> sysctl -w net.ipv4.ip_forward=1", "checks are fine"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "ok  ") || !strings.Contains(runDoctor(t, exitFindings, "-v"), "ok       kernel.ipv4.DNAT") {
+		t.Errorf("what is fine is for -v only:\n%s", text)
+	}
+	var report struct {
+		Findings []struct{ ID, State, Todo string }
+	}
+	if err := json.Unmarshal([]byte(runDoctor(t, exitFindings, "--json")), &report); err != nil || len(report.Findings) < 30 {
+		t.Errorf("--json: %v, %d findings", err, len(report.Findings))
+	}
+	if text := runDoctor(t, exitDone, "--fix"); !strings.Contains(text, "set net/ipv4/ip_forward: 0 -> 1, until the next boot\n") {
+		t.Errorf("--fix does not say what it set:\n%s", text)
+	}
+	if now, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); string(now) != "1\n" {
+		t.Errorf("ip_forward is %q after --fix", now)
+	}
+}
+
+// What a ruleset needs is asked for it.
+func TestKernelDoctorForRuleset(t *testing.T) {
+	ownNamespace(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "node.rules")
+	manifest := `apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: demo}
+spec: {type: NodePort, clusterIP: 10.96.0.20, ports: [{port: 80, nodePort: 30080}]}
+`
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	if code := Run([]string{"build", "-q", "--node", "node-a", "-o", file, filepath.Join(dir, "web.yaml")}, nil, &said, &said); code != exitDone {
+		t.Fatalf("svcc build: %d\n%s", code, said.String())
+	}
+	text := runDoctor(t, exitFindings, file)
+	if !strings.Contains(text, "fail     sysctl.route_localnet") {
+		t.Errorf("a localhost node port needs route_localnet:\n%s", text)
+	}
+	runDoctor(t, exitUsage, filepath.Join(dir, "web.yaml"))
+	runDoctor(t, exitUsage, filepath.Join(dir, "none"))
+	if list := runDoctor(t, exitDone, "--list"); !strings.Contains(list, "kernel ") || !strings.Contains(list, "kube-proxy ") {
+		t.Errorf("--list: %s", list)
+	}
+}
