@@ -16,7 +16,6 @@ import (
 type fast struct {
 	g       *ir.Graph
 	plain   bool // no comments
-	style   style
 	filter  *builder
 	nat     *builder
 	started map[ir.Step]string // the chain of each step that has one
@@ -24,10 +23,7 @@ type fast struct {
 
 // layoutFast makes the tables of levels 1 and 2.
 func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err error) {
-	l := &fast{g: g, style: trimmed, filter: newBuilder(), nat: newBuilder(), started: map[ir.Step]string{}}
-	if level > 1 {
-		l.plain, l.style = true, brief
-	}
+	l := &fast{g: g, plain: level > 1, filter: newBuilder(), nat: newBuilder(), started: map[ir.Step]string{}}
 	l.natFixed()
 	if err := l.dispatch(); err != nil {
 		return nil, nil, err
@@ -93,12 +89,13 @@ func (t *table) descend() {
 	})
 }
 
-// say is a comment, where this level has comments.
-func (l *fast) say(format string, args ...any) string {
+// say is a comment that names a service, where this level has comments. Rules
+// that every packet meets have none: each costs a call.
+func (l *fast) say(format string, n ir.PortName) string {
 	if l.plain {
 		return ""
 	}
-	return fmt.Sprintf(format, args...)
+	return fmt.Sprintf(format, n.Display())
 }
 
 func (l *fast) mark() action { return setMark{"or", l.g.Options.MasqueradeMark} }
@@ -110,7 +107,7 @@ func (l *fast) natFixed() {
 	}
 	l.nat.add(chainPostrouting, "", back, marked{not: true, bit: bit})
 	l.nat.add(chainPostrouting, "", setMark{"xor", bit})
-	l.nat.add(chainPostrouting, l.say("kubernetes service traffic requiring SNAT"), masquerade{})
+	l.nat.add(chainPostrouting, "", masquerade{})
 	// No rule of ours jumps here; other programs' rules may.
 	l.nat.add(chainMarkMasq, "", setMark{"or", bit})
 }
@@ -130,7 +127,7 @@ func (l *fast) dispatch() error {
 	}
 	d := &natTree{fast: l}
 	for _, r := range guarded(l.nat, addrs, natTreePrefix, d.destination) {
-		l.nat.add(chainServices, l.say("kubernetes service addresses"), r.action, r.matches...)
+		l.nat.add(chainServices, "", r.action, r.matches...)
 	}
 	if len(ports) > 0 {
 		l.nodePorts(ports, d)
@@ -159,7 +156,7 @@ func (l *fast) nodePorts(leaves []leaf, d *natTree) {
 	plantAt(l.nat, newTrie(leaves), chainNodePorts, natPortsPrefix, d.destination)
 	for _, between := range spans(leaves) {
 		for _, at := range l.nodePortAddresses() {
-			l.nat.add(chainServices, l.say(nodePortsComment), jump(chainNodePorts), append(slices.Clone(between), at...)...)
+			l.nat.add(chainServices, "", jump(chainNodePorts), append(slices.Clone(between), at...)...)
 		}
 	}
 }
@@ -259,5 +256,5 @@ func (l *fast) hairpinChain() {
 		l.filter.add(chainHairpin, "", back, masked{"-s", m, m}, masked{"-d", zero, m})
 		l.filter.add(chainHairpin, "", back, masked{"-s", zero, m}, masked{"-d", m, m})
 	}
-	l.filter.add(chainHairpin, l.say("masquerade what goes back to its sender"), l.mark())
+	l.filter.add(chainHairpin, "", l.mark())
 }

@@ -20,7 +20,7 @@ type filterTrees struct {
 func (l *fast) filterFixed() {
 	t := l.plantFilter()
 	chosen := rule{matches: []match{states{list: "DNAT"}}, action: jump(l.chosenChain())}
-	accepted := rule{comment: l.say("kubernetes forwarding rules"), matches: []match{marked{bit: l.g.Options.MasqueradeMark}}, action: accept}
+	accepted := rule{matches: []match{marked{bit: l.g.Options.MasqueradeMark}}, action: accept}
 
 	l.forwardChain()
 	l.chainOf(chainNew, t.guarded, []rule{chosen, accepted}, t.cluster, t.external)
@@ -46,7 +46,7 @@ func (l *fast) chosenChain() string {
 		if m.UnlessPod {
 			ms = append(ms, l.pods(true)...)
 		}
-		l.filter.add(chainChosen, l.say("masquerade what clients that are no pods send to cluster IPs"), l.mark(), ms...)
+		l.filter.add(chainChosen, "", l.mark(), ms...)
 	}
 	l.filter.add(chainChosen, "", goTo(chainHairpin))
 	return chainChosen
@@ -69,8 +69,8 @@ func (l *fast) forwardChain() {
 	if l.g.Options.DropInvalid {
 		l.filter.add(chainForward, "", drop, states{list: "INVALID"})
 	}
-	l.filter.add(chainForward, l.say("kubernetes forwarding rules"), accept, marked{bit: l.g.Options.MasqueradeMark})
-	l.filter.add(chainForward, l.say("kubernetes forwarding conntrack rule"), accept, states{list: "RELATED,ESTABLISHED"})
+	l.filter.add(chainForward, "", accept, marked{bit: l.g.Options.MasqueradeMark})
+	l.filter.add(chainForward, "", accept, states{list: "RELATED,ESTABLISHED"})
 }
 
 // openPorts lets health checks in. They are asked for in any state, so there is
@@ -92,7 +92,7 @@ func (l *fast) openPorts() []rule {
 	}
 	l.filter.declare(chainNodePorts)
 	plantAt(l.filter, newTrie(leaves), chainNodePorts, filterTree+"H", func(chain string, x leaf) {
-		l.filter.add(chain, l.say("%s health check node port", x.entry.Service.Display()), accept, protocolOnly(ir.TCP), port(x.entry.Port))
+		l.filter.add(chain, l.say("%s health check node port", x.entry.Service), accept, protocolOnly(ir.TCP), port(x.entry.Port))
 	})
 	return []rule{{action: jump(chainNodePorts), matches: []match{protocolOnly(ir.TCP)}}}
 }
@@ -104,7 +104,7 @@ func (l *fast) localnetChain() {
 	}
 	lo := l.g.Family.Loopback()
 	l.filter.declare(chainFirewall)
-	l.filter.add(chainFirewall, l.say("block incoming localnet connections"), drop,
+	l.filter.add(chainFirewall, "", drop,
 		destination(lo), sourceNot(lo), states{not: true, list: "RELATED,ESTABLISHED,DNAT"})
 }
 
@@ -173,7 +173,7 @@ func (l *fast) filterPorts(leaves []leaf) []rule {
 }
 
 func (l *fast) dropGuarded(chain string, x leaf) {
-	l.filter.add(chain, l.say("%s traffic from sources not allowed", x.entry.Service.Display()), drop, x.match()...)
+	l.filter.add(chain, l.say("%s traffic from sources not allowed", x.entry.Service), drop, x.match()...)
 }
 
 func (l *fast) refuse(chain string, x leaf) {
@@ -182,7 +182,7 @@ func (l *fast) refuse(chain string, x leaf) {
 	if r.Reason == ir.NoLocalEndpoints {
 		verdict, why = drop, "%s has no local endpoints"
 	}
-	l.filter.add(chain, l.say(why, x.entry.Service.Display()), verdict, x.match()...)
+	l.filter.add(chain, l.say(why, x.entry.Service), verdict, x.match()...)
 }
 
 // match holds for packets to exactly this destination.

@@ -26,10 +26,7 @@ func (t *natTree) destination(chain string, x leaf) {
 		ms = append(ms, destinationHost(e.Addr))
 	}
 	ms = append(ms, port(e.Port))
-	what := map[ir.FrontendKind]string{
-		ir.ClusterIP: " cluster IP", ir.ExternalIP: " external IP", ir.LoadBalancer: " loadbalancer IP", ir.NodePort: "",
-	}[e.Kind]
-	t.follow(chain, t.say("%s%s", e.Service.Display(), what), e.Next, e.Service.Protocol, ms...)
+	t.follow(chain, t.say("%s", e.Service), e.Next, e.Service.Protocol, ms...)
 }
 
 // follow writes a step for the packets that match: in place, if it is no more
@@ -37,7 +34,7 @@ func (t *natTree) destination(chain string, x leaf) {
 func (t *natTree) follow(chain, comment string, s ir.Step, p ir.Protocol, ms ...match) {
 	switch x := s.(type) {
 	case *ir.Deliver:
-		t.nat.add(chain, comment, dnat{x.Endpoint.AddrPort(), t.style}, ms...)
+		t.nat.add(chain, comment, dnat{x.Endpoint.AddrPort(), brief}, ms...)
 	case *ir.Masquerade:
 		if x.Label.Part != ir.PartNone {
 			t.nat.add(chain, comment, goTo(t.start(s, p)), ms...)
@@ -91,7 +88,7 @@ func (t *natTree) write(chain string, who ir.PortName, s ir.Step, p ir.Protocol)
 		if x.UnlessPod {
 			ms = t.pods(true)
 		}
-		t.nat.add(chain, t.say("masquerade traffic for %s external destinations", who.Display()), t.mark(), ms...)
+		t.nat.add(chain, t.say("masquerade traffic for %s external destinations", who), t.mark(), ms...)
 		t.write(chain, who, x.Next, p)
 	case *ir.Balance:
 		if x.Label.Part != ir.PartNone && t.started[s] != chain {
@@ -112,19 +109,19 @@ func (t *natTree) write(chain string, who ir.PortName, s ir.Step, p ir.Protocol)
 func (t *natTree) guard(chain string, who ir.PortName, q *ir.Guard, p ir.Protocol) {
 	switch {
 	case q.If.FromPod:
-		t.follow(chain, t.say("pod traffic for %s external destinations", who.Display()), q.Then, p, t.exact(q.Then, p, t.pods(false))...)
+		t.follow(chain, t.say("pod traffic for %s external destinations", who), q.Then, p, t.exact(q.Then, p, t.pods(false))...)
 		t.write(chain, who, q.Else, p)
 	case q.If.FromNode:
 		notLocal := t.exact(q.Else, p, []match{sourceNotLocal})
 		if _, refused := q.Else.(*ir.Refuse); refused {
 			t.nat.add(chain, "", back, notLocal...)
 		} else {
-			t.follow(chain, t.say("local endpoints for %s external destinations", who.Display()), q.Else, p, notLocal...)
+			t.follow(chain, t.say("local endpoints for %s external destinations", who), q.Else, p, notLocal...)
 		}
 		t.write(chain, who, q.Then, p)
 	default:
 		for _, from := range q.If.Sources {
-			t.follow(chain, t.say("%s allowed source", who.Display()), q.Then, p, t.exact(q.Then, p, []match{source(from)})...)
+			t.follow(chain, t.say("%s allowed source", who), q.Then, p, t.exact(q.Then, p, []match{source(from)})...)
 		}
 		if _, refused := q.Else.(*ir.Refuse); !refused {
 			t.fail(q.Else)
@@ -148,7 +145,7 @@ func (t *natTree) balance(chain string, b *ir.Balance) {
 	p := b.Label.Service.Protocol
 	if b.AffinitySeconds > 0 {
 		for _, e := range b.Endpoints {
-			t.nat.add(chain, "", dnat{e.AddrPort(), t.style}, protocolOnly(p), update{list: endpointChain(b.Label.Service, e), seconds: b.AffinitySeconds})
+			t.nat.add(chain, "", dnat{e.AddrPort(), brief}, protocolOnly(p), update{list: endpointChain(b.Label.Service, e), seconds: b.AffinitySeconds})
 		}
 	}
 	t.split(chain, chain, b, b.Endpoints, splitWidth(len(b.Endpoints)))
@@ -170,7 +167,7 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 	n := len(eps)
 	if n <= width {
 		for i, e := range eps {
-			t.endpoint(chain, b, e, share{1, n - i, t.style})
+			t.endpoint(chain, b, e, share{1, n - i, brief})
 		}
 		return
 	}
@@ -179,11 +176,11 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 		part := eps[n-rest : n-rest+size]
 		var ms []match
 		if size < rest {
-			ms = []match{share{size, rest, t.style}}
+			ms = []match{share{size, rest, brief}}
 		}
 		rest -= size
 		if len(part) == 1 {
-			t.endpoint(chain, b, part[0], share{1, rest + 1, t.style})
+			t.endpoint(chain, b, part[0], share{1, rest + 1, brief})
 			continue
 		}
 		to := natSplitPrefix + hash(fmt.Sprintf("%s %d", name, i))
@@ -205,7 +202,7 @@ func (t *natTree) endpoint(chain string, b *ir.Balance, e ir.Endpoint, s share) 
 	if b.AffinitySeconds > 0 {
 		ms = append(ms, remember(endpointChain(b.Label.Service, e)))
 	}
-	t.nat.add(chain, "", dnat{e.AddrPort(), t.style}, ms...)
+	t.nat.add(chain, "", dnat{e.AddrPort(), brief}, ms...)
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.

@@ -158,8 +158,7 @@ type style uint8
 
 const (
 	written style = iota // as kube-proxy writes them
-	trimmed              // without digits that say nothing
-	brief                // options are cut as getopt_long(3) allows, too
+	brief                // without zeros that say nothing, options cut as getopt_long(3) allows
 )
 
 func (m share) appendTo(b []byte) []byte {
@@ -168,7 +167,7 @@ func (m share) appendTo(b []byte) []byte {
 		option = " -m statistic --mode random --prob "
 	}
 	b = strconv.AppendFloat(append(b, option...), float64(m.part)/float64(m.of), 'f', 10, 64)
-	if m.style != written {
+	if m.style == brief {
 		b = bytes.TrimRight(b, "0")
 	}
 	return b
