@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,9 +63,10 @@ func (t *Target) restore(f ir.Family, stdin string, args ...string) apply.Input 
 	}
 }
 
-// Observe implements apply.Target. A family that the machine does not have, or
-// whose tables the tool cannot read, is noted as such: Plan refuses to write to
-// it. An error means that no family could be read.
+// Observe implements apply.Target. A family that the machine does not have is
+// noted as such: Plan refuses to write to it. Any other failure to read is an
+// error, as is a machine that has neither: taken for absent, a family would keep
+// its rules when all are to go.
 func (t *Target) Observe(ctx context.Context) (apply.Observed, error) {
 	names := tables
 	if t.Canaries {
@@ -83,7 +86,10 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 	o := &observed{}
 	var errs []error
 	for i, f := range families {
-		o.families[i] = t.readFamily(ctx, f, names)
+		var err error
+		if o.families[i], err = t.readFamily(ctx, f, names); err != nil {
+			return nil, err
+		}
 		if why := o.families[i].trouble; why != "" {
 			errs = append(errs, errors.New(why))
 		}
@@ -97,18 +103,34 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 	return o, nil
 }
 
-func (t *Target) readFamily(ctx context.Context, f ir.Family, names []string) familyState {
+func (t *Target) readFamily(ctx context.Context, f ir.Family, names []string) (familyState, error) {
 	s := familyState{tables: map[string]*table{}}
 	for _, name := range names {
 		dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-t", name}})
 		if err == nil {
 			s.tables[name], err = readDump(name, f, dump)
 		}
-		if err != nil {
-			return familyState{trouble: fmt.Sprintf("%s cannot be read: %v", f, err)}
+		switch {
+		case absent(err):
+			return familyState{trouble: fmt.Sprintf("%s cannot be read: %v", f, err)}, nil
+		case err != nil:
+			return familyState{}, fmt.Errorf("%s cannot be read: %w", f, err)
 		}
 	}
-	return s
+	return s, nil
+}
+
+// absent says that a tool failed because the machine has no such family: the
+// tool is not there, or the kernel has no such tables (libiptc's and the socket's
+// words for it).
+func absent(err error) bool {
+	var tool *apply.ToolError
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	return errors.As(err, &tool) && slices.ContainsFunc(
+		[]string{"Table does not exist", "tables who?", "not supported", "Protocol not available"},
+		func(words string) bool { return strings.Contains(tool.Stderr, words) })
 }
 
 // Commit implements apply.Target: it runs the plan's inputs in order, up to the
