@@ -1,0 +1,92 @@
+package iptables_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"svcc/compiler/passes"
+	"svcc/emit"
+	"svcc/emit/iptables"
+	"svcc/ir"
+	"svcc/ir/eval"
+	"svcc/ir/irtest"
+)
+
+var families = []ir.Family{ir.IPv4, ir.IPv6}
+
+// level makes the text of a Program at a level, without the passes turned off.
+func level(t rapid.TB, p *ir.Program, level int, off ...string) string {
+	t.Helper()
+	rows, err := passes.Select(passes.Table, level, off)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := passes.Run(rows, p, passes.Check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := iptables.Backend{}.Emit(g, emit.Options{Level: level, Hooks: true})
+	if err != nil || len(s) != 1 {
+		t.Fatalf("%d sections, %v", len(s), err)
+	}
+	return string(s[0].Text)
+}
+
+func walkerOf(t rapid.TB, f ir.Family, text string) emit.Walker {
+	t.Helper()
+	w, err := iptables.Backend{}.Parse(f, []emit.Section{{Tool: iptables.Tool, Family: f, Text: []byte(text)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// means holds a text to what a Program means: for every probe the outcome is
+// the same, final mark and FORWARD's verdict included.
+func means(t rapid.TB, p *ir.Program, text string) {
+	t.Helper()
+	w, spec, n := walkerOf(t, p.Family, text), eval.NewProgram(p), 0
+	for x := range irtest.Probes(p) {
+		n++
+		want, err := spec.Outcome(x.Packet, x.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := w.Walk(x.Packet, x.Host)
+		if err != nil || !got.Equal(want) {
+			_, hops, _ := w.Trace(x.Packet, x.Host)
+			t.Fatalf("%s at %v: %v\nshould:\n%swould:\n%sby %v", x, x.Host, err, want, got, hops)
+		}
+	}
+	if n < 90 {
+		t.Fatalf("only %d probes", n)
+	}
+}
+
+func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// drawCluster makes a cluster of a size that rapid finds out.
+func drawCluster(t *rapid.T, least, most int) *ir.Program {
+	f := rapid.SampledFrom(families).Draw(t, "family")
+	n := rapid.IntRange(least, most).Draw(t, "services")
+	return irtest.Cluster(dice(rapid.Uint64().Draw(t, "seed")), f, n)
+}
+
+// Every level means the Program, so all mean the same.
+func TestLevelsMeanTheProgram(t *testing.T) {
+	for l := 0; l <= 2; l++ {
+		t.Run(fmt.Sprintf("O%d", l), func(t *testing.T) {
+			t.Run("meeting", rapid.MakeCheck(func(t *rapid.T) {
+				p := irtest.Programs().Draw(t, "program")
+				means(t, p, level(t, p, l))
+			}))
+			t.Run("large", rapid.MakeCheck(func(t *rapid.T) {
+				p := drawCluster(t, 0, 120)
+				means(t, p, level(t, p, l))
+			}))
+		})
+	}
+}
