@@ -14,12 +14,14 @@ type goal struct {
 	bound     float64
 }
 
+const missing = "not measured"
+
 // met says yes or no, or that a figure is missing.
 func (g goal) met() string {
 	r := g.got / g.of
 	switch {
 	case math.IsNaN(r) || math.IsInf(r, 0):
-		return "not measured"
+		return missing
 	case r <= g.bound:
 		return "yes"
 	}
@@ -105,15 +107,23 @@ func size(l *layout) float64 {
 func printGoals(out io.Writer, all []goal) error {
 	fmt.Fprintln(out)
 	for _, g := range all {
-		format := "%.0f"
-		if g.unit == "s" {
-			format = "%.2f"
-		}
-		_, err := fmt.Fprintf(out, "goal: %s, %s: "+format+" / "+format+" %s = %.2f, at most %.2f: %s\n",
-			g.who, g.what, g.got, g.of, g.unit, g.got/g.of, g.bound, g.met())
-		if err != nil {
+		if _, err := fmt.Fprintf(out, "goal: %s\n", g); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// String gives "legacy -O1 10000, text, over -O0: 3000 / 9000 bytes = 0.33, at
+// most 0.33: yes".
+func (g goal) String() string {
+	what := g.who + ", " + g.what + ": "
+	if g.met() == missing {
+		return what + missing
+	}
+	format := "%.0f / %.0f"
+	if g.unit == "s" {
+		format = "%.2f / %.2f"
+	}
+	return what + fmt.Sprintf(format+" %s = %.2f, at most %.2f: %s", g.got, g.of, g.unit, g.got/g.of, g.bound, g.met())
 }
