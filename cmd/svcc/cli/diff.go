@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"svcc/compiler"
+	"svcc/compiler/diff"
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// diffCommand is svcc diff.
+type diffCommand struct {
+	streams
+	compileFlags
+	diagnosticFlags
+	rules, live bool
+	format      string
+}
+
+func newDiff(s streams) *cobra.Command {
+	d := &diffCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW | --live PATH...|RULESET",
+		Short: "Show what an apply would change, by service and by packet",
+		Long: "Compare OLD with NEW, each a file or folder of manifests or a ruleset file, or with --live this node's rules with what PATHs\n" +
+			"say: which services change and why, and which packets fare differently. Manifests are compiled for the node, the mode and the\n" +
+			"layout of the ruleset file beside them unless flags say otherwise. Exit code 0: nothing differs; 1: something does; 2: trouble.",
+		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
+	}
+	d.compileFlags.register(cmd.Flags())
+	d.diagnosticFlags.register(cmd.Flags())
+	cmd.Flags().BoolVar(&d.rules, "rules", false, "also show the rules that differ, chain by chain, as a unified diff")
+	cmd.Flags().BoolVar(&d.live, "live", false, "compare with the rules in this node's kernel")
+	cmd.Flags().StringVar(&d.format, "format", "text", "text, markdown (for a pull request) or json")
+	return cmd
+}
+
+func (d *diffCommand) run(cmd *cobra.Command, args []string) error {
+	write, ok := map[string]func(*diff.Report) error{
+		"text":     func(r *diff.Report) error { return r.Text(d.out, d.terminal(d.out)) },
+		"markdown": func(r *diff.Report) error { return r.Markdown(d.out) },
+		"json":     func(r *diff.Report) error { return r.JSON(d.out) },
+	}[d.format]
+	if !ok {
+		return fmt.Errorf("--format %q is none of text, markdown, json", d.format)
+	}
+	compare := d.compare
+	if d.live {
+		compare = d.compareLive
+	}
+	r, err := compare(cmd, args)
+	if err == nil {
+		err = write(r)
+	}
+	switch {
+	case err != nil:
+		return exit{exitUsage, err}
+	case !r.Same():
+		return exit{code: exitFindings}
+	}
+	return nil
+}
+
+// side is one of the two states.
+type side struct {
+	programs []*ir.Program
+	ruleset  *emit.Ruleset
+}
+
+func (d *diffCommand) compare(_ *cobra.Command, args []string) (*diff.Report, error) {
+	if len(args) != 2 {
+		return nil, errors.New("OLD and NEW are needed, or --live and PATHs")
+	}
+	if args[0] == "-" && args[1] == "-" {
+		return nil, errors.New("only one of OLD and NEW can be standard input")
+	}
+	old, new, err := d.sides(args[0], args[1])
+	if err != nil {
+		return nil, err
+	}
+	r, err := diff.Compare(old.programs, new.programs)
+	if err != nil {
+		return nil, err
+	}
+	if d.rules || r.Same() {
+		r.Rules = diff.CompareRules(old.ruleset.Sections, new.ruleset.Sections)
+	}
+	d.onlyNames(r)
+	return r, nil
+}
+
+// onlyNames leaves rules out unless they are asked for: where nothing else
+// differs, their chains are named.
+func (d *diffCommand) onlyNames(r *diff.Report) {
+	switch {
+	case d.rules:
+	case len(r.Changes) > 0:
+		r.Rules = nil
+	default:
+		r.Rules = diff.Names(r.Rules)
+	}
+}
+
+// sides reads both; a ruleset file comes first, since its head tells how
+// manifests are to be compiled.
+func (d *diffCommand) sides(oldPath, newPath string) (old, new *side, err error) {
+	var head *emit.Head
+	if old, err = d.readRuleset(oldPath); err != nil {
+		return nil, nil, err
+	}
+	if new, err = d.readRuleset(newPath); err != nil {
+		return nil, nil, err
+	}
+	for _, s := range []*side{new, old} {
+		if s.ruleset != nil {
+			head = &s.ruleset.Head
+		}
+	}
+	if err = d.compile(old, head, oldPath); err != nil {
+		return nil, nil, err
+	}
+	return old, new, d.compile(new, head, newPath)
+}
+
+// readRuleset reads a ruleset file. What is none gives a side without ruleset.
+func (d *diffCommand) readRuleset(path string) (*side, error) {
+	text, err := peek(path, &d.in)
+	if err != nil {
+		return nil, err
+	}
+	if !emit.IsRules(text) {
+		return &side{}, nil
+	}
+	s := &side{}
+	if s.ruleset, err = emit.Unmarshal(text); err != nil {
+		if errors.Is(err, emit.ErrNotRuleset) {
+			err = errors.New("rules that svcc did not write say nothing of services: compare them by svcc verify")
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(s.ruleset.Programs) < len(s.ruleset.Head.Families) {
+		return nil, fmt.Errorf("%s: built with --bare, so it does not tell of services", path)
+	}
+	for _, text := range s.ruleset.Programs {
+		p, err := ir.ReadProgram(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: program: %w", path, err)
+		}
+		s.programs = append(s.programs, p)
+	}
+	return s, nil
+}
+
+// compile gives a side that is no ruleset its Programs and rules.
+func (d *diffCommand) compile(s *side, head *emit.Head, paths ...string) error {
+	if s.ruleset != nil {
+		return nil
+	}
+	o, err := d.options(paths, "")
+	if err != nil {
+		return err
+	}
+	o.Stdin, o.NoProof = d.in, true
+	if head != nil {
+		d.like(&o, head)
+	}
+	quiet := d.diagnosticFlags
+	quiet.quiet = !d.verbose
+	r, err := compile(o, quiet, d.streams, nil)
+	if e := (exit{}); errors.As(err, &e) && e.code != exitRefused {
+		return fmt.Errorf("%s: there are errors: nothing can be compared", strings.Join(paths, " "))
+	}
+	if err != nil {
+		return err
+	}
+	for _, u := range r.Units {
+		s.programs = append(s.programs, u.Program)
+	}
+	s.ruleset, err = rulesetOf(r)
+	return err
+}
+
+// like takes from a ruleset file's head what no flag says.
+func (d *diffCommand) like(o *compiler.Options, h *emit.Head) {
+	o.DefaultNode = h.Node
+	for flag, take := range map[string]func(){
+		"mode":     func() { o.Mode = h.Mode },
+		"optimize": func() { o.Level = h.Level },
+		"hooks":    func() { o.Hooks = h.Hooks },
+	} {
+		if !d.flags.Changed(flag) {
+			take()
+		}
+	}
+}
+
+// peek reads an argument that may be a ruleset; nothing if it is a folder. What
+// it reads of standard input can be read again.
+func peek(path string, stdin *io.Reader) ([]byte, error) {
+	if path != "-" {
+		if isDir(path) {
+			return nil, nil
+		}
+		return os.ReadFile(path)
+	}
+	text, err := io.ReadAll(*stdin)
+	*stdin = bytes.NewReader(text)
+	return text, err
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"svcc/apply"
+	"svcc/apply/iptables"
+	"svcc/compiler"
+	"svcc/compiler/diff"
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// compareLive compares this node's kernel with manifests or a ruleset file.
+func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Report, error) {
+	if len(args) == 0 {
+		return nil, errors.New("--live needs PATHs, or a ruleset file")
+	}
+	wanted, err := d.wanted(args)
+	if err != nil {
+		return nil, err
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	live, rules, err := liveRules(ctx, wanted.ruleset)
+	if err != nil {
+		return nil, err
+	}
+	r, err := diff.CompareLive(wanted.programs, live, rules)
+	if err == nil {
+		d.onlyNames(r)
+	}
+	return r, err
+}
+
+// wanted reads or compiles what the node should have, by default as this node.
+func (d *diffCommand) wanted(args []string) (*side, error) {
+	s := &side{}
+	if len(args) == 1 {
+		var err error
+		if s, err = d.readRuleset(args[0]); err != nil || s.ruleset != nil {
+			return s, err
+		}
+	}
+	node, err := nodeName()
+	if err != nil && d.node == "" {
+		return nil, err
+	}
+	head := &emit.Head{Mode: d.compileFlags.o.Mode, Node: node, Level: d.compileFlags.o.Level, Hooks: true}
+	return s, d.compile(s, head, args...)
+}
+
+// liveRules reads the kernel: each family's rules, to send packets through, and
+// which of ours an apply would add and remove.
+func liveRules(ctx context.Context, wanted *emit.Ruleset) (map[ir.Family]emit.Walker, []diff.Rule, error) {
+	if wanted.Head.Mode != "iptables" {
+		return nil, nil, fmt.Errorf("mode %q cannot be compared with the kernel", wanted.Head.Mode)
+	}
+	runner := apply.Exec{}
+	target := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
+	observed, err := target.Observe(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := target.Plan(wanted, observed)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rules []diff.Rule
+	for _, c := range plan.Rules() {
+		rules = append(rules, diff.Rule(c))
+	}
+	live := map[ir.Family]emit.Walker{}
+	for _, f := range wanted.Head.Families {
+		if live[f], err = liveWalker(ctx, runner, f); err != nil {
+			return nil, nil, err
+		}
+	}
+	return live, rules, nil
+}
+
+// liveWalker reads every table of a family that decides about packets.
+func liveWalker(ctx context.Context, runner apply.Runner, f ir.Family) (emit.Walker, error) {
+	var text []byte
+	for _, table := range []string{"filter", "nat"} {
+		out, err := runner.Run(ctx, apply.Input{Tool: iptables.Flavour("")(f, "save"), Args: []string{"-t", table}})
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, out...)
+	}
+	w, err := compiler.Backends["iptables"].Parse(f, []emit.Section{{Tool: "iptables-restore", Family: f, Text: text}})
+	if err != nil {
+		return nil, fmt.Errorf("the node's rules of %s: %w", f, err)
+	}
+	return w, nil
+}

@@ -1,0 +1,157 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"svcc/emit"
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// Rule is one rule or chain of a node that is to come or to go.
+type Rule struct {
+	Family, Table, Chain string
+	Add                  bool
+	Rule                 string // "" for the chain itself
+	Service              string // "ns/name:port"; "" if it is not of one
+}
+
+// CompareLive tells what an apply of Programs would change on a node: rules are
+// those that would come and go, live walks the node's rules of each family, nil
+// where there are none. Its report is of the same form as Compare's; the reason
+// of a service port is that rules of it differ. It fails if the node's rules
+// cannot be followed.
+func CompareLive(wanted []*ir.Program, live map[ir.Family]emit.Walker, rules []Rule) (*Report, error) {
+	r := &Report{Changes: []Change{}, Rules: chainsOf(rules)}
+	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		l := liveFamily{family: f, changes: map[string]*Change{}}
+		for _, x := range rules {
+			if x.Family == f.String() {
+				l.rule(x)
+			}
+		}
+		if p := programOf(wanted, f); p != nil {
+			if err := l.packets(p, live[f]); err != nil {
+				return nil, err
+			}
+			l.name(p)
+		}
+		r.Changes = append(r.Changes, l.sorted()...)
+	}
+	return r, nil
+}
+
+// liveFamily collects one family's changes by "ns/name:port".
+type liveFamily struct {
+	family  ir.Family
+	changes map[string]*Change
+}
+
+func (l *liveFamily) of(service string) *Change {
+	c := l.changes[service]
+	if c == nil {
+		c = &Change{Family: l.family.String(), Service: service, Kind: Changed, Reasons: []Reason{}, Flows: []Flow{}}
+		l.changes[service] = c
+	}
+	return c
+}
+
+// rule counts a rule for its service.
+func (l *liveFamily) rule(x Rule) {
+	c := l.of(x.Service)
+	k := Removed
+	if x.Add {
+		k = Added
+	}
+	i := slices.IndexFunc(c.Reasons, func(r Reason) bool { return r.Kind == k })
+	if i < 0 {
+		i = len(c.Reasons)
+		c.Reasons = append(c.Reasons, Reason{What: "rules", Kind: k})
+	}
+	n, _ := strconv.Atoi(c.Reasons[i].Subject)
+	c.Reasons[i].Subject = strconv.Itoa(n + 1)
+}
+
+// walked makes a Walker, or none, tell outcomes.
+type walked struct{ emit.Walker }
+
+func (w walked) Outcome(p eval.Packet, h eval.Host) (eval.Outcome, error) { return w.Walk(p, h) }
+
+// packets sends the Program's probes through the node's rules.
+func (l *liveFamily) packets(p *ir.Program, live emit.Walker) error {
+	bare := &ir.Program{Family: p.Family, Node: p.Node, Options: p.Options}
+	c := comparison{before: bare, after: p, pairs: match(nil, p.Services)}
+	s := sender{comparison: &c, before: walked{live}, after: eval.NewProgram(p), everything: true, out: map[int]*folded{}}
+	if live == nil {
+		s.before = eval.NewProgram(bare)
+	}
+	if err := s.send(p, newClients(p, p)); err != nil {
+		return fmt.Errorf("the node's rules of %s: %w", p.Family, err)
+	}
+	for i, f := range s.out {
+		name := ""
+		if i != wholeNode {
+			name = p.Services[i].PortName.String()
+		}
+		x := l.of(name)
+		x.Flows, x.Packets = f.fold(), f.packets
+	}
+	return nil
+}
+
+// name gives changes that only rules tell of the names that packets have, where
+// one service port has the name without a protocol.
+func (l *liveFamily) name(p *ir.Program) {
+	full := map[string][]string{}
+	for _, s := range p.Services {
+		full[s.Display()] = append(full[s.Display()], s.PortName.String())
+	}
+	for _, short := range slices.Sorted(maps.Keys(l.changes)) {
+		names := full[short]
+		if len(names) != 1 {
+			continue
+		}
+		c := l.changes[short]
+		delete(l.changes, short)
+		x := l.of(names[0])
+		x.Reasons = append(x.Reasons, c.Reasons...)
+	}
+}
+
+func (l *liveFamily) sorted() []Change {
+	var out []Change
+	for _, name := range slices.Sorted(maps.Keys(l.changes)) {
+		out = append(out, *l.changes[name])
+	}
+	return out
+}
+
+// chainsOf shows rules by chain, as CompareRules does, without line numbers.
+func chainsOf(rules []Rule) []Chain {
+	byChain := map[chainKey]*Chain{}
+	for _, x := range rules {
+		k := chainKey{x.Family, x.Table, x.Chain}
+		c := byChain[k]
+		if c == nil {
+			c = &Chain{Family: x.Family, Table: x.Table, Chain: x.Chain, Kind: Changed, Diff: []string{"--- live/" + k.path(), "+++ new/" + k.path()}}
+			byChain[k] = c
+		}
+		sign, kind := "-", Removed
+		if x.Add {
+			sign, kind = "+", Added
+		}
+		line := x.Rule
+		if line == "" {
+			c.Kind, line = kind, ":"+x.Chain+" -"
+		}
+		c.Diff = append(c.Diff, sign+line)
+	}
+	out := make([]Chain, 0, len(byChain))
+	for _, k := range slices.SortedFunc(maps.Keys(byChain), chainKey.compare) {
+		out = append(out, *byChain[k])
+	}
+	return out
+}
