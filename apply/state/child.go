@@ -48,7 +48,7 @@ func (d *Dir) AwaitChild(ctx context.Context, j *Journal, timeout time.Duration)
 	}
 	var pid int
 	var start string
-	if _, err := fmt.Sscan(string(text), &pid, &start); err != nil {
+	if _, err := fmt.Sscan(string(text), &pid, &start); err != nil || start == gone {
 		return nil
 	}
 	for deadline := time.Now().Add(timeout); startTime(pid) == start; {
@@ -64,18 +64,21 @@ func (d *Dir) AwaitChild(ctx context.Context, j *Journal, timeout time.Duration)
 	return nil
 }
 
+// gone is the start of a process that is no more.
+const gone = "gone"
+
 // startTime tells one life of a process number from another: field 22 of
-// /proc/PID/stat, in ticks since boot (proc_pid_stat(5)). It is "gone" for
-// nobody and for the dead that nobody waited for.
+// /proc/PID/stat, in ticks since boot (proc_pid_stat(5)). It is gone for nobody
+// and for the dead that nobody waited for.
 func startTime(pid int) string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return "gone"
+		return gone
 	}
 	// The name, field 2, may hold anything, but it ends with the last ")".
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	if len(fields) < 20 || strings.ContainsAny(fields[0], "ZXx") {
-		return "gone"
+		return gone
 	}
 	return fields[19]
 }

@@ -288,4 +288,8 @@ func TestAwaitChild(t *testing.T) {
 	if err := d.AwaitChild(ctx, j, 0); err != nil {
 		t.Errorf("another process by the child's number: %v", err)
 	}
+	d.Child(cmd.Process.Pid)
+	if err := d.AwaitChild(ctx, j, 0); err != nil {
+		t.Errorf("a child that had ended before it was noted: %v", err)
+	}
 }
