@@ -7,10 +7,18 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 15m
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test golden kernel fuzz bench bench-kernel lint tidy
+.PHONY: help build demo test golden kernel fuzz bench bench-kernel lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# What a release is built for, and the flags by which its bytes depend on the
+# source, the version and the Go release alone.
+PLATFORMS ?= linux/amd64 linux/arm64
+VERSION ?= $(shell git describe --tags --always --dirty)
+REPRODUCIBLE = -trimpath -buildvcs=false -ldflags '-s -w -buildid= -X svcc/cmd/svcc/cli.version=$(VERSION)'
+DIST ?= dist
+CHECK ?= linux/amd64
 
 build: ## the binary, bin/svcc
 	$(GO) build -o bin/svcc ./cmd/svcc
@@ -50,3 +58,23 @@ lint: ## gofmt, go vet, staticcheck
 
 tidy: ## go.mod and go.sum as the imports need them
 	$(GO) mod tidy
+
+dist: ## static binaries for PLATFORMS with their sums, in dist/
+	rm -rf $(DIST)
+	@set -e; for p in $(PLATFORMS); do \
+	  echo "building $$p, version $(VERSION)"; \
+	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-mod=readonly \
+	    $(GO) build $(REPRODUCIBLE) -o $(DIST)/svcc-$${p%/*}-$${p#*/} ./cmd/svcc; \
+	done
+	cd $(DIST) && sha256sum svcc-* > SHA256SUMS && cat SHA256SUMS
+
+dist-check: ## builds linux/amd64 (or CHECK) again, elsewhere and from nothing, and compares
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; mkdir "$$tmp/src"; \
+	git ls-files -co --exclude-standard | while read -r f; do if [ -f "$$f" ]; then echo "$$f"; fi; done | tar -cf - -T - | tar -xf - -C "$$tmp/src"; \
+	$(MAKE) --no-print-directory dist VERSION=$(VERSION) PLATFORMS='$(CHECK)' DIST="$$tmp/one"; \
+	GOCACHE="$$tmp/cache" $(MAKE) --no-print-directory -C "$$tmp/src" dist VERSION=$(VERSION) PLATFORMS='$(CHECK)' DIST="$$tmp/two"; \
+	cmp "$$tmp/one/SHA256SUMS" "$$tmp/two/SHA256SUMS"; \
+	for f in "$$tmp"/one/svcc-*; do \
+	  if command -v readelf >/dev/null && readelf -lW "$$f" | grep INTERP; then echo "$$f is not static"; exit 1; fi; \
+	done; \
+	echo "both builds are the same"
