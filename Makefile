@@ -69,9 +69,10 @@ dist: ## static binaries for PLATFORMS with their sums, in dist/
 	cd $(DIST) && sha256sum svcc-* > SHA256SUMS && cat SHA256SUMS
 
 dist-check: ## builds linux/amd64 (or CHECK) again, elsewhere and from nothing, and compares
-	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; mkdir "$$tmp/src"; \
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; mkdir "$$tmp/src" "$$tmp/else"; \
 	git ls-files -co --exclude-standard | while read -r f; do if [ -f "$$f" ]; then echo "$$f"; fi; done | tar -cf - -T - | tar -xf - -C "$$tmp/src"; \
-	$(MAKE) --no-print-directory dist VERSION=$(VERSION) PLATFORMS='$(CHECK)' DIST="$$tmp/one"; \
+	cp -r "$$tmp/src" "$$tmp/else/where"; \
+	$(MAKE) --no-print-directory -C "$$tmp/else/where" dist VERSION=$(VERSION) PLATFORMS='$(CHECK)' DIST="$$tmp/one"; \
 	GOCACHE="$$tmp/cache" $(MAKE) --no-print-directory -C "$$tmp/src" dist VERSION=$(VERSION) PLATFORMS='$(CHECK)' DIST="$$tmp/two"; \
 	cmp "$$tmp/one/SHA256SUMS" "$$tmp/two/SHA256SUMS"; \
 	for f in "$$tmp"/one/svcc-*; do \

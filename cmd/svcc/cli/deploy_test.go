@@ -118,6 +118,9 @@ cd "$D" && exec setpriv --no-new-privs --bounding-set=-all,+net_admin,+net_raw,+
 			os.Remove("/var/lib/svcc")
 		}
 	})
+	if err := exec.Command("gzip", rules).Run(); err != nil { // in the form for large ones
+		t.Fatal(err)
+	}
 	run := func(args ...string) string {
 		cmd := exec.Command("unshare", append([]string{"-m", "sh", "-c", setUp, "sh"}, args...)...)
 		cmd.Env = append(os.Environ(), "D="+dir, "HOST="+dir+"/host", "SVCC="+svcc, "SCRIPT="+script, "RULES="+rules, "NODE_NAME=node-0", "XTABLES_LOCKFILE=/var/lib/svcc/xtables.lock")
