@@ -12,10 +12,10 @@ import (
 
 // Chain is a chain of rules that differs.
 type Chain struct {
-	Family string   `json:"family"`
-	Table  string   `json:"table"` // the tool, for a section that has no tables
-	Chain  string   `json:"chain"` // "" for a section that has no chains
-	Kind   Kind     `json:"kind"`
+	Family string `json:"family"`
+	Table  string `json:"table"` // the tool, for a section that has no tables
+	Chain  string `json:"chain"` // "" for a section that has no chains
+	Kind   Kind   `json:"kind"`
 	// Diff has the lines of a unified diff, from "---" on; none if only the
 	// names of chains are asked for.
 	Diff []string `json:"diff,omitempty"`
