@@ -71,6 +71,9 @@ func firstOf(p Plan) string {
 
 // undo puts the old state back after a failure, and says so.
 func (r *run) undo(ctx context.Context, cause error) error {
+	if stopped := context.Cause(ctx); stopped != nil && !errors.Is(cause, stopped) {
+		cause = fmt.Errorf("%w: %w", stopped, cause)
+	}
 	wrote, err := r.putBack(ctx, r.old)
 	err = errors.Join(err, sysctl.Restore(r.root(), r.sysctls.was))
 	if err != nil {

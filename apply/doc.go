@@ -7,7 +7,11 @@
 // and a throw-away namespace (Check), keeps the old state (Snapshot), writes
 // (Commit), reads back, and records. Whatever fails after the first write, the
 // old state is put back (Restore) and the error says so; what a crash left half
-// made, the journal lets the next run finish or undo.
+// made, the journal (package state) lets the next run finish or undo, whatever
+// that run was to do itself.
+//
+// A Target programs one kind of rules and knows which of them are ours. It is
+// package iptables; package fake is a kernel for tests.
 //
 // When reviewing a change here, look for: a write outside Commit and Restore, a
 // foreign chain, rule, policy or counter that could change, an error path that

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"svcc/apply"
 	"svcc/compiler"
@@ -101,6 +102,9 @@ func (a *applyCommand) peek(path string) ([]byte, error) {
 }
 
 func (a *applyCommand) ruleset(path string, text []byte) (*emit.Ruleset, error) {
+	if err := a.compiledAlready(path); err != nil {
+		return nil, err
+	}
 	rs, err := emit.Unmarshal(text)
 	switch {
 	case err == nil:
@@ -111,6 +115,20 @@ func (a *applyCommand) ruleset(path string, text []byte) (*emit.Ruleset, error) 
 		return nil, exit{exitRefused, fmt.Errorf("%s: %w; if that was on purpose, go on with --unsealed", path, err)}
 	}
 	return nil, fmt.Errorf("%s: %w", path, err)
+}
+
+// compiledAlready refuses flags that say how to compile where nothing is.
+func (a *applyCommand) compiledAlready(path string) error {
+	var all compileFlags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.register(set)
+	var wrong error
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "node" && f.Name != "mode" && a.flags.Changed(f.Name) && wrong == nil {
+			wrong = fmt.Errorf("--%s says how to compile, and %s is compiled already", f.Name, path)
+		}
+	})
+	return wrong
 }
 
 func (a *applyCommand) compile(args []string, node string, stdin io.Reader) (*emit.Ruleset, error) {

@@ -98,7 +98,7 @@ func who() string {
 	if by := os.Getenv("SUDO_USER"); by != "" {
 		name += ", by sudo of " + by
 	}
-	return name
+	return strings.Map(printable, name)
 }
 
 // nodeName is the node that this is unless a flag says otherwise: $NODE_NAME, or

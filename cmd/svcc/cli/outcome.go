@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"svcc/apply"
 )
@@ -52,7 +53,7 @@ func showPlan(w io.Writer, r apply.Report) {
 		fmt.Fprintf(w, "sysctl %s\n", s)
 	}
 	for _, c := range r.Plan.Rules() {
-		fmt.Fprintln(w, c)
+		fmt.Fprintln(w, strings.Map(printable, c.String()))
 	}
 	came, went := countRules(r.Plan)
 	fmt.Fprintf(w, "%d rules and chains would come, %d would go\n", came, went)

@@ -57,11 +57,11 @@ func showStatus(w io.Writer, st apply.Status, asJSON, rules bool) error {
 		fmt.Fprintf(w, "  sysctl %s\n", s)
 	}
 	for _, name := range st.Services {
-		fmt.Fprintf(w, "  service %s\n", name)
+		fmt.Fprintf(w, "  service %s\n", strings.Map(printable, name))
 	}
 	if rules {
 		for _, c := range st.Changes {
-			fmt.Fprintf(w, "  %s\n", c)
+			fmt.Fprintf(w, "  %s\n", strings.Map(printable, c.String()))
 		}
 	}
 	return nil
