@@ -47,13 +47,17 @@ var matchTerms = []term{
 	{name: "udp", protocol: true, options: portTerms},
 	{name: "statistic", options: []termOption{
 		{name: "--mode", write: appendRandom},
-		{name: "--probability", write: appendProbability},
+		{name: "--probability", alias: "--prob", write: appendProbability},
 	}},
 	{name: "addrtype", options: []termOption{
 		{name: "--src-type", write: appendWord},
 		{name: "--dst-type", write: appendWord},
 	}},
-	{name: "conntrack", options: []termOption{{name: "--ctstate", write: appendStates}}},
+	{name: "conntrack", options: []termOption{
+		{name: "--ctstate", write: appendStates},
+		{name: "--ctorigdst", write: appendPrefix},
+		{name: "--ctorigdstport", write: appendPorts},
+	}},
 	{name: "mark", options: []termOption{{name: "--mark", write: appendMark}}},
 	{name: "recent", acts: true, options: []termOption{
 		{name: "--set"},
@@ -80,7 +84,7 @@ const setXmarkName = "--set-xmark"
 
 var targetTerms = []term{
 	{name: "DNAT", options: []termOption{
-		{name: "--to-destination", write: appendDestination},
+		{name: "--to-destination", alias: "--to", write: appendDestination},
 		{name: "--random"},
 		{name: "--persistent"},
 	}},
@@ -133,6 +137,15 @@ func appendPorts(b []byte, v string) ([]byte, bool) {
 		b = strconv.AppendUint(append(b, ':'), uint64(hi), 10)
 	}
 	return b, ok
+}
+
+// appendPrefix takes an address with or without the length of its prefix.
+func appendPrefix(b []byte, v string) ([]byte, bool) {
+	if a, err := netip.ParseAddr(v); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()).AppendTo(b), true
+	}
+	p, err := netip.ParsePrefix(v)
+	return p.AppendTo(b), err == nil
 }
 
 // appendRandom takes the one mode that only asks.
