@@ -32,6 +32,7 @@ const (
 	meta       = "#! "
 	sectionRow = "#! section "
 	programRow = "#: "
+	moreRow    = "#+ " // goes on with the line before
 	sealRow    = "#! end sha256="
 )
 
@@ -71,11 +72,28 @@ func (r *Ruleset) Marshal() []byte {
 	}
 	for _, p := range r.Programs {
 		for line := range strings.Lines(p) {
-			b.WriteString(programRow + line)
+			writeProgramLine(&b, line)
 		}
 	}
 	fmt.Fprintf(&b, "%s%x\n", sealRow, sha256.Sum256(b.Bytes()))
 	return b.Bytes()
+}
+
+// longestRow is where a Program's line goes on in another row: iptables-restore
+// takes what is beyond 10,239 bytes, comments included, for a line of its own.
+const longestRow = 1000
+
+func writeProgramLine(b *bytes.Buffer, line string) {
+	row := programRow
+	for len(line) > longestRow {
+		cut := strings.LastIndexByte(line[:longestRow], ' ') + 1
+		if cut == 0 {
+			cut = longestRow
+		}
+		b.WriteString(row + line[:cut] + "\n")
+		row, line = moreRow, line[cut:]
+	}
+	b.WriteString(row + line)
 }
 
 // usage tells a reader how to load the file.
@@ -189,6 +207,9 @@ func (r *Ruleset) readBody(body []byte) error {
 			}
 		case bytes.HasPrefix(line, []byte(programRow)):
 			r.addProgram(string(line[len(programRow):]))
+		case bytes.HasPrefix(line, []byte(moreRow)) && len(r.Programs) > 0:
+			last := &r.Programs[len(r.Programs)-1]
+			*last = strings.TrimSuffix(*last, "\n") + string(line[len(moreRow):])
 		case bytes.HasPrefix(line, []byte(meta)), len(r.Sections) == 0:
 		default:
 			s := &r.Sections[len(r.Sections)-1]
