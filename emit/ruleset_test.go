@@ -248,14 +248,14 @@ func TestIsRules(t *testing.T) {
 // A list that no tool would read as one line is read back all the same.
 func TestLongProgramLines(t *testing.T) {
 	program := "program ipv4\n    endpoints     " + strings.Repeat("10.128.0.1:8080 local, ", 3000) + "10.128.0.2:8080\n    x\n"
-	rs := &Ruleset{Head: Head{Mode: "iptables", Families: []ir.Family{ir.IPv4}}, Sections: []Section{{Tool: "iptables-restore", Family: ir.IPv4, Text: []byte("*nat\nCOMMIT\n")}}, Programs: []string{program}}
+	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables", Families: []ir.Family{ir.IPv4}}, Sections: []emit.Section{{Tool: "iptables-restore", Family: ir.IPv4, Text: []byte("*nat\nCOMMIT\n")}}, Programs: []string{program}}
 	text := rs.Marshal()
 	for line := range strings.Lines(string(text)) {
 		if len(line) > 1100 {
 			t.Fatalf("a line of %d bytes", len(line))
 		}
 	}
-	back, err := Unmarshal(text)
+	back, err := emit.Unmarshal(text)
 	if err != nil || len(back.Programs) != 1 || back.Programs[0] != program {
 		t.Errorf("%v, read back as %.200q", err, back.Programs)
 	}
