@@ -115,9 +115,12 @@ func unspecified(f ir.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
+// localhost is the one address that the loopback interface usually has.
+var localhost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 func holdsLoopback(ranges []netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool {
-		return p.Bits() == 0 || p.Contains(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+		return p.Bits() == 0 || p.Addr().IsLoopback() || p.Contains(localhost)
 	})
 }
 
@@ -125,15 +128,15 @@ func holdsLoopback(ranges []netip.Prefix) bool {
 // node's interfaces; without a node to look at, a single address stands for
 // itself, the loopback range for its one usual address, and any other range for
 // whatever local addresses it holds when a packet comes.
-func (r *resolver) nodePorts(ranges []netip.Prefix, localhost bool) ir.NodePortAddresses {
+func (r *resolver) nodePorts(ranges []netip.Prefix, answers bool) ir.NodePortAddresses {
 	var n ir.NodePortAddresses
 	for _, p := range ranges {
 		switch {
 		case p.Bits() == 0:
 			return ir.NodePortAddresses{All: true}
 		case r.family.Loopback().Overlaps(p):
-			if localhost {
-				n.Addrs = append(n.Addrs, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+			if answers && p.Contains(localhost) {
+				n.Addrs = append(n.Addrs, localhost)
 			}
 		case p.IsSingleIP():
 			n.Addrs = append(n.Addrs, p.Addr())
