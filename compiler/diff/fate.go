@@ -57,7 +57,7 @@ func fates(before, after eval.Outcome) (b, a Fate) {
 }
 
 func fate(o eval.Outcome) Fate {
-	f := Fate{Verdict: verdict(o), Text: describe(o)}
+	f := Fate{Verdict: verdict(o), Text: Describe(o)}
 	for _, b := range o {
 		if b.DNAT && !b.Verdict().Refused() {
 			f.Endpoints = append(f.Endpoints, b.To.String())
@@ -69,9 +69,9 @@ func fate(o eval.Outcome) Fate {
 // manyNamed is how many endpoints a text names.
 const manyNamed = 6
 
-// describe gives "1/2 each to A, B (masquerade)": branches that differ in the
-// endpoint only are one phrase.
-func describe(o eval.Outcome) string {
+// Describe tells an outcome for people: "1/2 each: A, B (masquerade)". Branches
+// that differ in the endpoint only are one phrase, which names a few of them.
+func Describe(o eval.Outcome) string {
 	type kind struct{ share, attributes string }
 	groups := map[kind][]string{}
 	var order []kind

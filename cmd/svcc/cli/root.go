@@ -86,7 +86,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(newBuild(s), newVerify(s), newTrace(s), newLint(s), newPasses(s), newVersion(s))
-	root.AddCommand(newDiff(s), newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
+	root.AddCommand(newDiff(s), newExplain(s), newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
 	root.AddCommand(newDoctor(s))
 	return root
 }
