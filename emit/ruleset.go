@@ -193,6 +193,12 @@ func (h *Head) parse(fields string) error {
 
 // readBody takes sections and Programs apart.
 func (r *Ruleset) readBody(body []byte) error {
+	var programs [][]byte
+	defer func() {
+		for _, p := range programs {
+			r.Programs = append(r.Programs, string(p))
+		}
+	}()
 	for len(body) > 0 {
 		end := bytes.IndexByte(body, '\n') + 1
 		if end == 0 {
@@ -206,10 +212,10 @@ func (r *Ruleset) readBody(body []byte) error {
 				return err
 			}
 		case bytes.HasPrefix(line, []byte(programRow)):
-			r.addProgram(string(line[len(programRow):]))
-		case bytes.HasPrefix(line, []byte(moreRow)) && len(r.Programs) > 0:
-			last := &r.Programs[len(r.Programs)-1]
-			*last = strings.TrimSuffix(*last, "\n") + string(line[len(moreRow):])
+			programs = addProgram(programs, line[len(programRow):])
+		case bytes.HasPrefix(line, []byte(moreRow)) && len(programs) > 0:
+			last := &programs[len(programs)-1]
+			*last = append(bytes.TrimSuffix(*last, []byte("\n")), line[len(moreRow):]...)
 		case bytes.HasPrefix(line, []byte(meta)), len(r.Sections) == 0:
 		default:
 			s := &r.Sections[len(r.Sections)-1]
@@ -229,9 +235,12 @@ func (r *Ruleset) openSection(head string) error {
 	return nil
 }
 
-func (r *Ruleset) addProgram(line string) {
-	if strings.HasPrefix(line, "program ") || len(r.Programs) == 0 {
-		r.Programs = append(r.Programs, "")
+// addProgram adds a line to the last of several Programs, or begins another.
+func addProgram(list [][]byte, line []byte) [][]byte {
+	if bytes.HasPrefix(line, []byte("program ")) || len(list) == 0 {
+		list = append(list, nil)
 	}
-	r.Programs[len(r.Programs)-1] += line
+	last := &list[len(list)-1]
+	*last = append(*last, line...)
+	return list
 }
