@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/fake"
 	"svcc/apply/iptables"
+	"svcc/apply/state"
 	"svcc/emit"
 )
 
@@ -328,6 +330,35 @@ func halfMade(t *testing.T) *world {
 	}
 	t.Fatal("no crash leaves the tables of two states")
 	return nil
+}
+
+// A tool of the interrupted run that lives on is waited for before anything is
+// mended.
+func TestToolLivesOn(t *testing.T) {
+	w := halfMade(t)
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := strings.Fields(string(stat))[21]
+	if err := os.WriteFile(filepath.Join(w.path, "child"), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, start), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := w.tables()
+	mustFail(t, w.engine().Recover(background), state.ErrChild)
+	if w.whole(map[string]map[string]string{"before": before}) != "before" {
+		t.Error("mended although a tool of the interrupted run could still write")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if err := w.engine().Recover(background); err != nil || w.journal() != nil {
+		t.Errorf("after it ended: %v", err)
+	}
 }
 
 // Remove works although the journal is damaged.
