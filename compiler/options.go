@@ -46,7 +46,7 @@ type Flags struct {
 	TCPBeLiberal       *bool
 }
 
-// NewOptions gives the defaults: iptables, level 0, hooks and proof.
+// NewOptions gives the defaults: iptables, level 1, hooks and proof.
 func NewOptions() Options {
-	return Options{Mode: "iptables", Hooks: true}
+	return Options{Mode: "iptables", Level: 1, Hooks: true}
 }

@@ -27,7 +27,8 @@ const (
 	secTrace       = "trace"
 	secDiagnostics = "diagnostics"
 	secIR          = "ir"
-	secIPTables    = "iptables"
+	secIPTables    = "iptables"    // at -O0
+	secIPTablesO1  = "iptables-O1" // at -O1
 )
 
 // ReadCase reads a case's file. The error names what is wrong with its form.
@@ -60,7 +61,7 @@ func (c *Case) check() error {
 		}
 		known[f.Name] = true
 		switch f.Name {
-		case secFlags, secTrace, secDiagnostics, secIR, secIPTables:
+		case secFlags, secTrace, secDiagnostics, secIR, secIPTables, secIPTablesO1:
 		default:
 			if !isInput(f.Name) {
 				return fmt.Errorf("section %q is none that is read", f.Name)

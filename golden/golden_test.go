@@ -63,29 +63,33 @@ func compile(t *testing.T, c *Case, edit func(*compiler.Options)) built {
 	return built{r, dir}
 }
 
-func asItIs(*compiler.Options) {}
+func likeKubeProxy(o *compiler.Options) { o.Level = 0 }
 
 func TestGolden(t *testing.T) {
-	eachCase(t, asItIs, func(t *testing.T, c *Case, r built) {
+	eachCase(t, likeKubeProxy, func(t *testing.T, c *Case, r built) {
 		if len(c.Traces) == 0 && len(r.Diagnostics) == 0 {
 			t.Error("a case without trace lines must show a diagnostic")
 		}
-		views(t, c, r)
-		for _, line := range c.Traces {
-			if err := judge(line, r); err != nil {
-				t.Error(err)
-			}
-		}
+		views(t, c, view{secDiagnostics, diagnostics(r)}, view{secIR, irText(t, r)}, view{secIPTables, rulesText(r)})
+		judgeAll(t, c, r)
 	})
 }
 
-// views compares the sections that a build writes, or with -update writes them.
-func views(t *testing.T, c *Case, r built) {
-	for _, v := range []struct{ section, text string }{
-		{secDiagnostics, diagnostics(r)},
-		{secIR, irText(t, r)},
-		{secIPTables, rulesText(r)},
-	} {
+func judgeAll(t *testing.T, c *Case, r built) {
+	for _, line := range c.Traces {
+		if err := judge(line, r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// view is a section that a build writes.
+type view struct{ section, text string }
+
+// views compares what a build writes, or with -update writes it. All but
+// diagnostics are views of the cases that have the section.
+func views(t *testing.T, c *Case, all ...view) {
+	for _, v := range all {
 		switch {
 		case v.section != secDiagnostics && !c.Has(v.section):
 		case *update:
@@ -174,7 +178,7 @@ func judge(t Trace, r built) error {
 // The harness fails on a wrong expectation: every line of every case, given
 // the result of another, is refused by all three judges.
 func TestWrongExpectationsFail(t *testing.T) {
-	eachCase(t, asItIs, func(t *testing.T, c *Case, r built) {
+	eachCase(t, likeKubeProxy, func(t *testing.T, c *Case, r built) {
 		for _, line := range c.Traces {
 			for _, wrong := range c.Traces {
 				if line.Family() != wrong.Family() || sameResult(line, wrong) {

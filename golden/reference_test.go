@@ -141,7 +141,7 @@ func readText(text []byte) ruleTables {
 // without error.
 func compileArgs(t testing.TB, args ...string) *compiler.Result {
 	t.Helper()
-	o, err := cli.BuildOptions(args, "")
+	o, err := cli.BuildOptions(append(args, "-O0"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -274,6 +274,7 @@ func caught(t *testing.T, u compiler.Unit, f fault) {
 func units(t *testing.T) (v4, v6 compiler.Unit) {
 	t.Helper()
 	o := compiler.NewOptions()
+	o.Level = 0
 	node, pods := "node-a", "10.244.0.0/16,fd00:244::/32"
 	o.Paths, o.Flags.Node, o.Flags.ClusterCIDR = []string{"testdata/cluster.yaml"}, &node, &pods
 	r, err := compiler.Compile(o, nil)

@@ -132,8 +132,7 @@ func (m wasTo) appendTo(b []byte) []byte {
 	if m.exceptLow == 0 {
 		return b
 	}
-	b = strconv.AppendUint(append(b, " ! --ctorigdstport "...), uint64(m.exceptLow), 10)
-	return strconv.AppendUint(append(b, ':'), uint64(m.exceptHigh), 10)
+	return appendPortRange(append(b, " ! --ctorigdstport "...), m.exceptLow, m.exceptHigh)
 }
 
 // marked asks whether a bit of the mark is set.
@@ -243,11 +242,15 @@ func (m protocolOnly) appendTo(b []byte) []byte {
 type ports struct{ low, high uint16 }
 
 func (m ports) appendTo(b []byte) []byte {
-	b = port(m.low).appendTo(b)
-	if m.high == m.low {
+	return appendPortRange(append(b, " --dport "...), m.low, m.high)
+}
+
+func appendPortRange(b []byte, low, high uint16) []byte {
+	b = strconv.AppendUint(b, uint64(low), 10)
+	if low == high {
 		return b
 	}
-	return strconv.AppendUint(append(b, ':'), uint64(m.high), 10)
+	return strconv.AppendUint(append(b, ':'), uint64(high), 10)
 }
 
 // masked is -s or -d with a mask that may have holes.
