@@ -129,8 +129,8 @@ func (l *fast) dispatch() error {
 	for _, r := range guarded(l.nat, addrs, natTreePrefix, d.destination) {
 		l.nat.add(chainServices, "", r.action, r.matches...)
 	}
-	if len(ports) > 0 {
-		l.nodePorts(ports, d)
+	if at := l.nodePortAddresses(); len(ports) > 0 && len(at) > 0 {
+		l.nodePorts(ports, at, d)
 	}
 	return d.err
 }
@@ -151,11 +151,11 @@ func delivers(s ir.Step) bool {
 // nodePorts come last in KUBE-SERVICES. Only packets to a port between the
 // lowest and the highest are asked the slower question whether they are for
 // this node.
-func (l *fast) nodePorts(leaves []leaf, d *natTree) {
+func (l *fast) nodePorts(leaves []leaf, addresses [][]match, d *natTree) {
 	l.nat.declare(chainNodePorts)
 	plantAt(l.nat, newTrie(leaves), chainNodePorts, natPortsPrefix, d.destination)
 	for _, between := range spans(leaves) {
-		for _, at := range l.nodePortAddresses() {
+		for _, at := range addresses {
 			l.nat.add(chainServices, "", jump(chainNodePorts), append(slices.Clone(between), at...)...)
 		}
 	}
@@ -209,7 +209,7 @@ func guarded(b *builder, leaves []leaf, prefix string, write func(chain string, 
 	var out []rule
 	for _, p := range parts(leaves) {
 		t := newTrie(p.leaves)
-		root := treeChain(prefix, t, p.prefix.Bits())
+		root := treeChain(prefix, branch{n: p.prefix.Bits() / splitBits * splitBits, to: t})
 		b.declare(root)
 		plantAt(b, t, root, prefix, write)
 		out = append(out, rule{matches: []match{destination(p.prefix)}, action: jump(root)})
@@ -223,21 +223,25 @@ func plantAt(b *builder, t *trie, chain, prefix string, write func(chain string,
 		write(chain, x)
 	}
 	for _, br := range t.branches {
-		to := treeChain(prefix, br.to, br.n)
+		to := treeChain(prefix, br)
 		b.declare(to)
 		b.add(chain, "", goTo(to), br.match()...)
 		plantAt(b, br.to, to, prefix, write)
 	}
 }
 
-// treeChain names a chain of a tree by the n bits that lead to it, so that it
+// treeChain names a chain of a tree by the bits that lead to it, so that it
 // keeps its name whatever else comes and goes.
-func treeChain(prefix string, t *trie, n int) string {
-	bits := []byte(t.first)
-	for i := n; i < 8*len(bits); i++ {
+func treeChain(prefix string, br branch) string {
+	bits := []byte(br.to.first)
+	for i := br.n; i < 8*len(bits); i++ {
 		bits[i/8] &^= 0x80 >> (i % 8)
 	}
-	return prefix + hash(fmt.Sprintf("%x/%d", bits, n))
+	name := fmt.Sprintf("%x/%d", bits, br.n)
+	if br.tier > 0 {
+		name += fmt.Sprint(" ", br.tier)
+	}
+	return prefix + hash(name)
 }
 
 // hairpinChain asks, bit by bit from the lowest, whether source and destination

@@ -25,28 +25,28 @@ var (
 // table not committed, a line that is none of restore's.
 func closed(text string, hooks bool) error {
 	var table string
-	var chains []string
+	var chains map[string]bool
 	open := false
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		switch {
 		case builtInChains[f[0]] != nil:
-			table, chains, open = f[0], nil, true
+			table, chains, open = f[0], map[string]bool{}, true
 		case f[0] == "COMMIT":
 			open = false
 		case f[0][0] == ':':
 			name := f[0][1:]
-			if slices.Contains(chains, name) || len(name) > 28 || len(f) != 3 || f[1] != "-" {
+			if chains[name] || len(name) > 28 || len(f) != 3 || f[1] != "-" {
 				return fmt.Errorf("%s: %q", table, line)
 			}
-			chains = append(chains, name)
+			chains[name] = true
 		case f[0] == "-A":
-			own := slices.Contains(chains, f[1])
+			own := chains[f[1]]
 			if !own && !(hooks && slices.Contains(builtInChains[table], f[1])) {
 				return fmt.Errorf("%s: a rule of no chain: %s", table, line)
 			}
 			for i, w := range f {
-				if (w == "-j" || w == "-g") && !slices.Contains(chains, f[i+1]) && !slices.Contains(builtInTargets, f[i+1]) {
+				if (w == "-j" || w == "-g") && !chains[f[i+1]] && !slices.Contains(builtInTargets, f[i+1]) {
 					return fmt.Errorf("%s: no target: %s", table, line)
 				}
 			}
