@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"svcc/ir/diag"
@@ -202,8 +203,8 @@ func (d Detector) Match(src netip.Addr, in string) bool {
 	return false
 }
 
-// NodePortAddresses says at which addresses of the node its node ports answer.
-// Loopback addresses answer only where Options.LocalhostNodePorts says so.
+// NodePortAddresses says at which addresses of the node its node ports answer;
+// Options.NodePortsAnswer is the whole rule.
 type NodePortAddresses struct {
 	All      bool           // at every local address
 	Addrs    []netip.Addr   // else at these, sorted
@@ -219,6 +220,24 @@ type Options struct {
 	NodePorts          NodePortAddresses
 	Pods               Detector
 	DropInvalid        bool // nf_conntrack_tcp_be_liberal is off
+}
+
+// NodePortsAnswer says whether node ports answer at an address; local says
+// whether the kernel calls it LOCAL. A loopback address answers only with
+// LocalhostNodePorts, and not because it lies in one of the Prefixes.
+func (o *Options) NodePortsAnswer(a netip.Addr, local func(netip.Addr) bool) bool {
+	n := &o.NodePorts
+	loopback := FamilyOf(a).Loopback().Contains(a)
+	switch {
+	case loopback && !o.LocalhostNodePorts:
+		return false
+	case n.All:
+		return local(a)
+	case slices.Contains(n.Addrs, a):
+		return true
+	}
+	in := func(p netip.Prefix) bool { return p.Contains(a) }
+	return !loopback && slices.ContainsFunc(n.Prefixes, in) && local(a)
 }
 
 // Origin is where in the manifests something came from.

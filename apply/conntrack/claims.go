@@ -8,7 +8,6 @@ import (
 
 // claims are the UDP destinations of one Program.
 type claims struct {
-	family  ir.Family
 	options ir.Options
 	addrs   map[netip.AddrPort]*target
 	ports   map[uint16]*target // node ports
@@ -18,7 +17,7 @@ type claims struct {
 func claim(ps []*ir.Program) map[ir.Family]*claims {
 	out := map[ir.Family]*claims{}
 	for _, p := range ps {
-		c := &claims{family: p.Family, options: p.Options, addrs: map[netip.AddrPort]*target{}, ports: map[uint16]*target{}}
+		c := &claims{options: p.Options, addrs: map[netip.AddrPort]*target{}, ports: map[uint16]*target{}}
 		for _, s := range p.Services {
 			if s.Protocol == ir.UDP {
 				c.add(s)
@@ -52,29 +51,10 @@ func (c *claims) find(dst netip.AddrPort, local func(netip.Addr) bool) *target {
 	if t := c.addrs[dst]; t != nil {
 		return t
 	}
-	if t := c.ports[dst.Port()]; t != nil && c.answers(dst.Addr(), local) {
+	if t := c.ports[dst.Port()]; t != nil && c.options.NodePortsAnswer(dst.Addr(), local) {
 		return t
 	}
 	return nil
-}
-
-// answers says whether node ports answer at an address: the rule that
-// ir.NodePortAddresses states.
-func (c *claims) answers(a netip.Addr, local func(netip.Addr) bool) bool {
-	n := c.options.NodePorts
-	loopback := c.family.Loopback().Contains(a)
-	if loopback && !c.options.LocalhostNodePorts {
-		return false
-	}
-	if n.All {
-		return local(a)
-	}
-	for _, x := range n.Addrs {
-		if x == a {
-			return true
-		}
-	}
-	return !loopback && within(a, n.Prefixes) && local(a)
 }
 
 // target is a service port that a destination leads to.

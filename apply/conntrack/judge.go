@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"net/netip"
+	"slices"
 
 	"svcc/ir"
 )
@@ -58,15 +59,8 @@ func (j *judge) setLocal(local []netip.Prefix) {
 	}
 }
 
-func (j *judge) local(a netip.Addr) bool { return j.addrs[a] || within(a, j.prefixes) }
-
-func within(a netip.Addr, ps []netip.Prefix) bool {
-	for _, p := range ps {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+func (j *judge) local(a netip.Addr) bool {
+	return j.addrs[a] || slices.ContainsFunc(j.prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // families are those in which some UDP flow could be a Service's.

@@ -9,7 +9,6 @@ import (
 // Evaluator gives outcomes from one Program or one Graph. It is safe for use
 // by several goroutines.
 type Evaluator struct {
-	family  ir.Family
 	options ir.Options
 	addrs   map[addrKey]*row
 	ports   map[portKey]*row
@@ -45,8 +44,8 @@ type choices struct {
 	sticky     int
 }
 
-func newEvaluator(f ir.Family, o ir.Options) *Evaluator {
-	return &Evaluator{family: f, options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}}
+func newEvaluator(o ir.Options) *Evaluator {
+	return &Evaluator{options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}}
 }
 
 // add enters a row; the first claim of a destination counts.
@@ -97,7 +96,7 @@ func (e *Evaluator) nat(p Packet, h Host) (choices, error) {
 		}
 	}
 	r := e.ports[portKey{p.Dst.Port(), p.Protocol}]
-	if r == nil || !e.nodePortAddress(p.Dst.Addr(), h) {
+	if r == nil || !e.options.NodePortsAnswer(p.Dst.Addr(), h.Local) {
 		return choices{}, nil
 	}
 	c, err := r.route(p, h)
@@ -116,27 +115,4 @@ func (c choices) remember(p Packet) choices {
 		}
 	}
 	return c
-}
-
-// nodePortAddress says whether node ports answer at an address.
-func (e *Evaluator) nodePortAddress(a netip.Addr, h Host) bool {
-	n := e.options.NodePorts
-	loopback := e.family.Loopback().Contains(a)
-	if loopback && !e.options.LocalhostNodePorts {
-		return false
-	}
-	if n.All {
-		return h.Local(a)
-	}
-	for _, x := range n.Addrs {
-		if x == a {
-			return true
-		}
-	}
-	for _, x := range n.Prefixes {
-		if x.Contains(a) && h.Local(a) && !loopback {
-			return true
-		}
-	}
-	return false
 }

@@ -8,7 +8,7 @@ import (
 
 // NewGraph evaluates a Graph.
 func NewGraph(g *ir.Graph) *Evaluator {
-	e := newEvaluator(g.Family, g.Options)
+	e := newEvaluator(g.Options)
 	for i, entry := range g.Entries {
 		w := way{graph: g, start: entry.Next}
 		r := &row{order: i, route: w.route}

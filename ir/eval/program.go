@@ -9,7 +9,7 @@ import (
 
 // NewProgram evaluates a Program: the specification.
 func NewProgram(p *ir.Program) *Evaluator {
-	e := newEvaluator(p.Family, p.Options)
+	e := newEvaluator(p.Options)
 	for i, s := range p.Services {
 		v := view{program: p, port: s, allowed: s.AllowedSources(), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
 		for _, f := range s.Frontends {
