@@ -16,9 +16,10 @@ func group(g *ir.Graph) {
 	low, high := nodePortSpan(g)
 	var asked, others []*ir.Entry
 	for _, e := range g.Entries {
-		switch m, ok := e.Next.(*ir.Masquerade); {
-		case e.Kind == ir.NodePort:
-		case ok && e.Kind == ir.ClusterIP && m.Label.Part == ir.PartNone && (e.Port < low || e.Port > high):
+		m, ok := e.Next.(*ir.Masquerade)
+		switch {
+		case e.Kind == ir.NodePort || low <= e.Port && e.Port <= high:
+		case ok && e.Kind == ir.ClusterIP && m.Label.Part == ir.PartNone:
 			asked = append(asked, e)
 		default:
 			others = append(others, e)
@@ -33,17 +34,14 @@ func group(g *ir.Graph) {
 	}
 }
 
-// nodePortSpan is the range from the lowest to the highest node port; 0, 0
-// without any.
+// nodePortSpan holds all node ports: at least those that clusters use unless
+// told otherwise, so that it seldom changes with a service.
 func nodePortSpan(g *ir.Graph) (low, high uint16) {
+	low, high = 30000, 32767
 	for _, e := range g.Entries {
-		if e.Kind != ir.NodePort {
-			continue
+		if e.Kind == ir.NodePort {
+			low, high = min(low, e.Port), max(high, e.Port)
 		}
-		if low == 0 || e.Port < low {
-			low = e.Port
-		}
-		high = max(high, e.Port)
 	}
 	return low, high
 }
@@ -58,11 +56,12 @@ type spread struct {
 }
 
 // alike gives the ranges, at most maxMasquerades, that hold entries of the
-// first list and none of the second that delivers; the largest ones first.
+// first list and none of the second that would be decided otherwise; the
+// largest ones first.
 func alike(asked, others []*ir.Entry) []spread {
 	var foreign []netip.Addr
 	for _, e := range others {
-		if delivers(e.Next) {
+		if !masquerades(e.Next, len(asked) > 0 && asked[0].Next.(*ir.Masquerade).UnlessPod) {
 			foreign = append(foreign, e.Addr)
 		}
 	}
@@ -100,15 +99,16 @@ func holdsAny(p netip.Prefix, sorted []netip.Addr) bool {
 	return i < len(sorted) && p.Contains(sorted[i])
 }
 
-// delivers says whether a way can lead to an endpoint.
-func delivers(s ir.Step) bool {
+// masquerades says that a way delivers nothing but what it masquerades: all of
+// it, or all that is not from pods.
+func masquerades(s ir.Step, unlessPod bool) bool {
 	switch s := s.(type) {
 	case *ir.Guard:
-		return delivers(s.Then) || delivers(s.Else)
+		return masquerades(s.Then, unlessPod) && masquerades(s.Else, unlessPod)
 	case *ir.Masquerade:
-		return delivers(s.Next)
+		return !s.UnlessPod || unlessPod || masquerades(s.Next, unlessPod)
 	case *ir.Refuse:
-		return false
+		return true
 	}
-	return true
+	return false
 }
