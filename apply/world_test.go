@@ -74,6 +74,7 @@ func build(t testing.TB, docs ...string) *emit.Ruleset {
 		return rs
 	}
 	o := compiler.NewOptions()
+	o.Level = 0 // tests name its chains
 	o.Paths, o.Stdin = []string{"-"}, strings.NewReader(input)
 	cidr := "10.244.0.0/16,fd00:244::/64"
 	o.Flags.ClusterCIDR = &cidr
