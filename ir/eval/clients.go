@@ -24,13 +24,13 @@ func NewClients(p *ir.Program) Clients {
 	used := usedAddresses(p)
 	pods := p.Options.Pods
 	taken := func(a netip.Addr) bool {
-		return used[a] || a == c.Node || a == c.Outside || a == c.Nowhere || pods.Kind == ir.DetectCIDR && pods.Prefix.Contains(a)
+		return used[a] || a == c.Node || a == c.Outside || a == c.Nowhere
 	}
 	pick := func(v4, v6 string) netip.Addr {
 		if p.Family == ir.IPv4 {
-			return free(netip.MustParseAddr(v4), taken)
+			return stranger(netip.MustParseAddr(v4), pods, taken)
 		}
-		return free(netip.MustParseAddr(v6), taken)
+		return stranger(netip.MustParseAddr(v6), pods, taken)
 	}
 	if !c.Node.IsValid() {
 		c.Node = pick("192.0.2.1", "2001:db8::1")
@@ -77,6 +77,32 @@ func (c Clients) podEdges(pods ir.Detector) (out []client) {
 		out = append(out, client{c.Pod, pods.Interface + "9z"}, client{c.Outside, pods.Interface[:n] + string(pods.Interface[n]^1) + "0"})
 	}
 	return out
+}
+
+// stranger is the first address from a on that is no pod's and need not be
+// avoided. Where every address is a pod's, it is one of those.
+func stranger(a netip.Addr, pods ir.Detector, avoid func(netip.Addr) bool) netip.Addr {
+	a = free(a, avoid)
+	if pods.Kind != ir.DetectCIDR || pods.Prefix.Bits() == 0 {
+		return a
+	}
+	for pods.Prefix.Contains(a) {
+		a = free(beyond(pods.Prefix), avoid)
+	}
+	return a
+}
+
+// beyond is an address outside a range, without a walk through it: the next
+// one, or a low one if the range is the last of unicast.
+func beyond(p netip.Prefix) netip.Addr {
+	next := lastOf(p).Next()
+	switch {
+	case next.IsValid() && !next.IsMulticast():
+		return next
+	case p.Addr().Is4():
+		return netip.MustParseAddr("1.0.0.1")
+	}
+	return netip.MustParseAddr("2001::1")
 }
 
 // free is the first address from a on that need not be avoided.
