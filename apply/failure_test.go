@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -544,5 +545,33 @@ func TestSysctlsAreUndone(t *testing.T) {
 		if w.sysctl() != map[string]string{"old": "0", "new": "1"}[w.whole(states)] {
 			t.Errorf("failure of call %d: %s with the state %s", n, w.sysctl(), w.whole(states))
 		}
+	}
+}
+
+// lying says that a call went well and does nothing, once, for one tool.
+type lying struct {
+	apply.Runner
+	tool string
+}
+
+func (l *lying) Run(ctx context.Context, in apply.Input) ([]byte, error) {
+	if in.Tool == l.tool && !in.Isolated && !slices.Contains(in.Args, "--test") {
+		l.tool = ""
+		return nil, nil
+	}
+	return l.Runner.Run(ctx, in)
+}
+
+// What is not there after it was written is a failure, whatever the tools say.
+func TestReadBack(t *testing.T) {
+	for _, tool := range []string{"iptables-restore", "ip6tables-restore"} {
+		w, states, _ := start(t, oldState(t), newState(t))
+		e := w.engine()
+		e.Target = &iptables.Target{Runner: &lying{w.kernel, tool}}
+		err := to(background, e, newState(t))
+		if err == nil || !strings.Contains(err.Error(), "the kernel does not hold what was written") {
+			t.Errorf("%s: %v", tool, err)
+		}
+		w.afterFailure(tool+" lies", states, err, newState(t))
 	}
 }
