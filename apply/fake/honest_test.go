@@ -53,6 +53,7 @@ var corpus = []struct{ args, text string }{
 	{"--noflush --test", "*filter\n:KUBE-T - [0:0]\n-A KUBE-T -m nfacct --nfacct-name none -j ACCEPT\nCOMMIT\n"},
 	{"--noflush --test", "*filter\n:KUBE-B - [0:0]\n-X KUBE-B\nCOMMIT\n"},
 	{"--noflush", "*filter\n:INPUT ACCEPT [0:0]\n-F INPUT\nCOMMIT\n"},
+	{"--noflush", "*filter\n-S\n:KUBE-S - [0:0]\n-A KUBE-S -j ACCEPT\n-A INPUT -j KUBE-S\nCOMMIT\n"},
 	{"--noflush", "*nosuchtable\nCOMMIT\n"},
 	{"--noflush", "-A INPUT -j ACCEPT\n"},
 }

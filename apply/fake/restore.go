@@ -120,6 +120,9 @@ func (r *restore) declare(f []string) error {
 
 // change does -A, -I, -D, -F and -X.
 func (r *restore) change(line string) error {
+	if line == "-S" {
+		return nil // prints, which is of no use here
+	}
 	counters := "[0:0]"
 	if line[0] == '[' {
 		count, rest, _ := strings.Cut(line, " ")

@@ -99,6 +99,7 @@ func (t *Target) rehearse(ctx context.Context, fp *familyPlan) (note string, err
 
 func (t *Target) runIsolated(ctx context.Context, f ir.Family, text string) error {
 	in := t.restore(f, text)
+	in.Args = in.Args[:len(in.Args)-1] // all of it is new
 	in.Isolated = true
 	return t.run(ctx, in)
 }
@@ -121,15 +122,6 @@ func (t *Target) culprit(ctx context.Context, fp *familyPlan, refused *RefusedEr
 		return &RefusedError{Text: line, Service: serviceOf(line, servicesOf(d.want.rules)), Err: refused.Err}
 	}
 	return refused
-}
-
-// written are the rules of the chains that a delta writes.
-func (d *delta) written() []string {
-	var out []string
-	for _, i := range d.write {
-		out = append(out, d.want.rulesOf(&d.want.chains[i])...)
-	}
-	return append(out, d.share...)
 }
 
 // rehearsal is what a delta writes, for a table that holds nothing yet: the

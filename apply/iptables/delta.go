@@ -1,6 +1,9 @@
 package iptables
 
 import (
+	"cmp"
+	"hash/fnv"
+	"slices"
 	"strings"
 
 	rules "svcc/emit/iptables"
@@ -117,10 +120,15 @@ func (d *delta) shareDelta(c *comparer, h, w *chain) {
 	}
 }
 
-// text is the restore input for the table.
-func (d *delta) text(b *strings.Builder) {
+// text is the restore input for the table, for iptables-nft or -legacy.
+func (d *delta) text(b *strings.Builder, nft bool) {
 	b.WriteString("*" + d.name + "\n")
-	for _, i := range d.write {
+	order := d.write
+	if nft && len(d.written()) > manyRules {
+		b.WriteString(listAll)
+		order = d.shuffled()
+	}
+	for _, i := range order {
 		declare(b, d.want.chains[i].name)
 	}
 	for _, names := range [][]string{d.remove, d.empty} {
@@ -143,6 +151,44 @@ func (d *delta) text(b *strings.Builder) {
 	}
 	writeLines(b, "-X ", d.remove)
 	b.WriteString("COMMIT\n")
+}
+
+// iptables-nft 1.8.9 is made for few rules at a time. For each it searches, from
+// its start, a sorted list of all the chains that the input names, so that
+// 10,000 Services would take it minutes. A command that names no chain makes it
+// keep no such list but read all chains: this one changes nothing and prints
+// what is there. Where there are few rules, reading all would cost more.
+const (
+	manyRules = 2000
+	listAll   = "-S\n"
+)
+
+// shuffled gives the chains to write in an order without pattern, always the
+// same. The kernel keeps chains in the order in which they came, and
+// iptables-nft-save 1.8.9 takes quadratic time, and its stack overflows, to sort
+// tens of thousands that are sorted already, in either direction.
+func (d *delta) shuffled() []int {
+	key := func(i int) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(d.want.chains[i].name))
+		return h.Sum64() * 0x9e3779b97f4a7c15 // spreads names that differ at the end only
+	}
+	keys := make(map[int]uint64, len(d.write))
+	for _, i := range d.write {
+		keys[i] = key(i)
+	}
+	out := slices.Clone(d.write)
+	slices.SortFunc(out, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	return out
+}
+
+// written are the rules of the chains that a delta writes.
+func (d *delta) written() []string {
+	var out []string
+	for _, i := range d.write {
+		out = append(out, d.want.rulesOf(&d.want.chains[i])...)
+	}
+	return append(out, d.share...)
 }
 
 func declare(b *strings.Builder, chain string) {

@@ -123,7 +123,7 @@ func (d *delta) dropShared(h *chain) {
 // add takes a family's deltas in.
 func (p *plan) add(t *Target, fp familyPlan) {
 	if len(fp.deltas) > 0 {
-		fp.input = t.restore(fp.family, restoreText(fp.deltas))
+		fp.input = t.restore(fp.family, t.restoreText(fp.deltas))
 	}
 	p.families = append(p.families, fp)
 	for _, d := range fp.deltas {

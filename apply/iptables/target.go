@@ -54,11 +54,11 @@ func (t *Target) tool(f ir.Family, verb string) string {
 }
 
 // restore is a run of the restore tool. What is not named in stdin stays.
-func (t *Target) restore(f ir.Family, stdin string, args ...string) apply.Input {
+func (t *Target) restore(f ir.Family, stdin string) apply.Input {
 	wait := max(1, int(t.LockTimeout/time.Second))
 	return apply.Input{
 		Tool:  t.tool(f, "restore"),
-		Args:  append([]string{"-w", strconv.Itoa(wait), "--noflush"}, args...),
+		Args:  []string{"-w", strconv.Itoa(wait), "--noflush"},
 		Stdin: []byte(stdin),
 	}
 }
@@ -196,7 +196,7 @@ func (t *Target) back(ctx context.Context, want *observed, whole bool) error {
 	for i, f := range families {
 		deltas := backDeltas(f, &have.families[i], &want.families[i], whole)
 		if len(deltas) > 0 {
-			errs = append(errs, t.write(ctx, f, t.restore(f, restoreText(deltas))))
+			errs = append(errs, t.write(ctx, f, t.restore(f, t.restoreText(deltas))))
 		}
 	}
 	return errors.Join(errs...)
@@ -225,10 +225,10 @@ func backDeltas(f ir.Family, have, want *familyState, whole bool) []*delta {
 	return out
 }
 
-func restoreText(deltas []*delta) string {
+func (t *Target) restoreText(deltas []*delta) string {
 	var b strings.Builder
 	for _, d := range deltas {
-		d.text(&b)
+		d.text(&b, t.version != nil && t.version.NFT)
 	}
 	return b.String()
 }
