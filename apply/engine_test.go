@@ -142,7 +142,7 @@ func TestDryRun(t *testing.T) {
 // kubeProxyRuns puts a process into the world's proc.
 func kubeProxyRuns(t *testing.T, w *world, ns string) {
 	t.Helper()
-	for path, link := range map[string]string{"self/ns/net": "net:[1]", "77/ns/net": ns} {
+	for path, link := range map[string]string{"thread-self/ns/net": "net:[1]", "77/ns/net": ns} {
 		path = filepath.Join(w.root, "proc", path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

@@ -3,10 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"svcc/apply/state"
 	"svcc/emit"
@@ -29,7 +25,7 @@ func (e *Engine) fits(rs *emit.Ruleset, rec state.Record) error {
 // notRunning refuses where a kube-proxy runs: it would soon write its own rules
 // over ours, in whatever mode it is.
 func (e *Engine) notRunning() error {
-	pid := kubeProxy(filepath.Join(e.root(), "proc"))
+	pid := KubeProxy(e.root())
 	if pid == 0 {
 		return nil
 	}
@@ -70,26 +66,4 @@ func (r *run) preflight(ctx context.Context) error {
 		r.flavour, err = p.Preflight(ctx)
 		return err
 	})
-}
-
-// kubeProxy gives the number of a kube-proxy process that programs the network
-// namespace that this process is in; 0 for none. On a machine that runs nodes in
-// containers, each has its own. One that cannot be looked at counts.
-func kubeProxy(proc string) int {
-	own, _ := os.Readlink(filepath.Join(proc, "self/ns/net"))
-	names, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil || strings.TrimSpace(string(text)) != "kube-proxy" {
-			continue
-		}
-		dir := filepath.Dir(name)
-		if ns, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && own != "" && ns != own {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
-			return pid
-		}
-	}
-	return 0
 }

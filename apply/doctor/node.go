@@ -3,13 +3,13 @@ package doctor
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"svcc/apply"
 	"svcc/apply/state"
 	"svcc/ir"
 )
@@ -91,23 +91,14 @@ func affinity(x *examination) []Finding {
 		"echo options xt_recent ip_list_tot=10000 > /etc/modprobe.d/svcc.conf, and reboot (or reload xt_recent while no rule uses it)")
 }
 
-// kubeProxy looks for a process of that name in this network namespace.
+// kubeProxy looks for a kube-proxy that programs this network namespace.
 func kubeProxy(x *examination) []Finding {
-	own, _ := os.Readlink(x.path("proc/thread-self/ns/net"))
-	names, _ := filepath.Glob(x.path("proc/[0-9]*/comm"))
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil || strings.TrimSpace(string(text)) != "kube-proxy" {
-			continue
-		}
-		dir := filepath.Dir(name)
-		if ns, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && own != "" && ns != own {
-			continue
-		}
-		return one("kube-proxy", Fail, "kube-proxy runs, process "+filepath.Base(dir)+": it writes its own rules over svcc's",
-			"stop it, and its DaemonSet (kubectl -n kube-system delete daemonset kube-proxy), before svcc apply --take-over")
+	pid := apply.KubeProxy(x.Root)
+	if pid == 0 {
+		return []Finding{ok("kube-proxy", "no kube-proxy runs here")}
 	}
-	return []Finding{ok("kube-proxy", "no kube-proxy runs here")}
+	return one("kube-proxy", Fail, fmt.Sprintf("kube-proxy runs, process %d: it writes its own rules over svcc's", pid),
+		"stop it, and its DaemonSet (kubectl -n kube-system delete daemonset kube-proxy), before svcc apply --take-over")
 }
 
 // stateDir looks at the state directory without making it.
