@@ -91,15 +91,7 @@ func programs(rs *emit.Ruleset) ([]*ir.Program, error) {
 	if rs == nil || bare(rs) {
 		return nil, nil
 	}
-	out := make([]*ir.Program, 0, len(rs.Programs))
-	for _, text := range rs.Programs {
-		p, err := ir.ReadProgram(text)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
-	}
-	return out, nil
+	return rs.ReadPrograms()
 }
 
 // bare says that a ruleset has rules and does not say what they promise.

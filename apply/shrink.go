@@ -49,7 +49,7 @@ func served(programs []*ir.Program) map[string]bool {
 	for _, p := range programs {
 		for _, s := range p.Services {
 			if len(s.Cluster)+len(s.Local) > 0 {
-				out[s.Namespace+"/"+s.Name] = true
+				out[s.Service()] = true
 			}
 		}
 	}

@@ -109,6 +109,19 @@ func (r *Ruleset) usage() []string {
 	return []string{fmt.Sprintf("Load: %s%s < this file; it %s.", r.Sections[0].Command(), flag, how)}
 }
 
+// ReadPrograms reads the Programs; none where the file was built with --bare.
+func (r *Ruleset) ReadPrograms() ([]*ir.Program, error) {
+	out := make([]*ir.Program, 0, len(r.Programs))
+	for _, text := range r.Programs {
+		p, err := ir.ReadProgram(text)
+		if err != nil {
+			return nil, fmt.Errorf("program: %w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
 // Command is the program that loads the section.
 func (s Section) Command() string {
 	if s.Tool == "iptables-restore" && s.Family == ir.IPv6 {

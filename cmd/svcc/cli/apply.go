@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,7 +70,7 @@ func (a *applyCommand) input(args []string, e *apply.Engine) (*emit.Ruleset, err
 	}
 	stdin := a.in
 	if len(args) == 1 {
-		text, err := a.peek(args[0])
+		text, err := peek(args[0], &stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -83,22 +81,8 @@ func (a *applyCommand) input(args []string, e *apply.Engine) (*emit.Ruleset, err
 			}
 			return a.ruleset(args[0], text)
 		}
-		if args[0] == "-" {
-			stdin = bytes.NewReader(text)
-		}
 	}
 	return a.compile(args, node, stdin)
-}
-
-// peek reads an argument that may be a ruleset; nothing if it is a folder.
-func (a *applyCommand) peek(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(a.in)
-	}
-	if isDir(path) {
-		return nil, nil
-	}
-	return os.ReadFile(path)
 }
 
 func (a *applyCommand) ruleset(path string, text []byte) (*emit.Ruleset, error) {

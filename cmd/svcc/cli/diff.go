@@ -149,12 +149,8 @@ func (d *diffCommand) readRuleset(path string) (*side, error) {
 	if len(s.ruleset.Programs) < len(s.ruleset.Head.Families) {
 		return nil, fmt.Errorf("%s: built with --bare, so it does not tell of services", path)
 	}
-	for _, text := range s.ruleset.Programs {
-		p, err := ir.ReadProgram(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: program: %w", path, err)
-		}
-		s.programs = append(s.programs, p)
+	if s.programs, err = s.ruleset.ReadPrograms(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }

@@ -112,19 +112,15 @@ func (d *doctorCommand) programs(args []string) ([]*ir.Program, error) {
 }
 
 // programsOf reads the Programs in a ruleset file; nil if it has none.
-func programsOf(text []byte) (programs []*ir.Program, err error) {
+func programsOf(text []byte) ([]*ir.Program, error) {
 	rs, err := emit.Unmarshal(text)
 	if err != nil && !errors.Is(err, emit.ErrSeal) {
 		return nil, err
 	}
-	for _, one := range rs.Programs {
-		p, err := ir.ReadProgram(one)
-		if err != nil {
-			return nil, err
-		}
-		programs = append(programs, p)
+	if len(rs.Programs) == 0 {
+		return nil, nil
 	}
-	return programs, nil
+	return rs.ReadPrograms()
 }
 
 func (d *doctorCommand) show(r examined) error {
