@@ -98,7 +98,7 @@ func shapely(text string) error {
 	for _, chain := range w.declared {
 		table, name, _ := strings.Cut(chain, " ")
 		switch {
-		case !keptInNAT.MatchString(chain) && !oursInFiler.MatchString(chain), !iptables.Owned(table, name), len(name) > 28 :
+		case !keptInNAT.MatchString(chain) && !oursInFiler.MatchString(chain), !iptables.Owned(table, name), len(name) > 28:
 			return fmt.Errorf("chain %s is not of our names", chain)
 		case len(w.rules[chain]) == 0 && refs[chain] && chain != "nat KUBE-SERVICES":
 			return fmt.Errorf("%s is empty and jumped to", chain)

@@ -16,9 +16,32 @@ import (
 // addresses among ClusterIPs and on the node, endpoints that service ports of
 // several protocols share, the node's own address as an endpoint.
 func Cluster(r *rand.Rand, f ir.Family, n int) *ir.Program {
+	c := newClusterMaker(r, f)
+	c.style, c.external = addressStyles[r.IntN(len(addressStyles))], (*clusterMaker).awkward
+	return c.make(n)
+}
+
+// Plain is Cluster with the addresses that clusters are usually given: random
+// ClusterIPs of one range, external addresses of another and of nodes.
+func Plain(r *rand.Rand, f ir.Family, n int) *ir.Program {
+	c := newClusterMaker(r, f)
+	c.style = addressStyles[r.IntN(2)]
+	c.external = func(c *clusterMaker) netip.Addr {
+		if c.oneIn(10) {
+			return Addr(f, nodes, 1+c.r.IntN(3))
+		}
+		return Addr(f, vips, 1+c.r.IntN(200))
+	}
+	return c.make(n)
+}
+
+func newClusterMaker(r *rand.Rand, f ir.Family) *clusterMaker {
 	c := &clusterMaker{r: r, p: &ir.Program{Family: f, Node: ir.Node{Name: "node-a", IP: Addr(f, nodes, 1)}}, taken: map[destination]bool{}}
 	c.options()
-	c.style = addressStyles[r.IntN(len(addressStyles))]
+	return c
+}
+
+func (c *clusterMaker) make(n int) *ir.Program {
 	for range 1 + n/3 {
 		c.pool = append(c.pool, c.endpoints(1+c.few(12)))
 	}
@@ -36,11 +59,12 @@ type destination struct {
 }
 
 type clusterMaker struct {
-	r     *rand.Rand
-	p     *ir.Program
-	taken map[destination]bool
-	style addressStyle
-	pool  [][]ir.Endpoint // that service ports share
+	r        *rand.Rand
+	p        *ir.Program
+	taken    map[destination]bool
+	style    addressStyle
+	external func(*clusterMaker) netip.Addr
+	pool     [][]ir.Endpoint // that service ports share
 }
 
 // addressStyle chooses ClusterIPs.
@@ -175,7 +199,7 @@ func (c *clusterMaker) frontends(s *ir.ServicePort, i int) {
 	add(ir.Frontend{Kind: ir.ClusterIP, Addr: ip, Port: number})
 	for _, kind := range []ir.FrontendKind{ir.ExternalIP, ir.LoadBalancer} {
 		for range c.few(3) {
-			add(ir.Frontend{Kind: kind, Addr: c.external(), Port: number})
+			add(ir.Frontend{Kind: kind, Addr: c.external(c), Port: number})
 		}
 	}
 	if c.oneIn(3) {
@@ -183,8 +207,8 @@ func (c *clusterMaker) frontends(s *ir.ServicePort, i int) {
 	}
 }
 
-// external is an address of any kind that a service may have beside its own.
-func (c *clusterMaker) external() netip.Addr {
+// awkward is an external address of any kind.
+func (c *clusterMaker) awkward() netip.Addr {
 	switch c.r.IntN(6) {
 	case 0:
 		return c.anywhere()
