@@ -262,6 +262,7 @@ func TestKernelFullDisk(t *testing.T) {
 	if err := unix.Mount("tmpfs", n.path, "tmpfs", 0, "size=256k,nr_inodes=64"); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = unix.Unmount(n.path, unix.MNT_DETACH) })
 	states, _ := crashes(n)
 	page := os.Getpagesize()
 	refused := 0
