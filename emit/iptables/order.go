@@ -13,18 +13,18 @@ func inOrder(t *table, starts ...string) {
 	for i, r := range t.rules {
 		byChain[r.chain] = append(byChain[r.chain], i)
 	}
-	names := map[string]string{}
+	names, met := map[string]string{}, map[string]bool{}
 	var visit func(chain string)
 	visit = func(chain string) {
 		for _, i := range byChain[chain] {
 			to := targetOf(t.rules[i].action)
-			if to == "" || names[to] != "" || !numbered(to) {
+			if _, ours := byChain[to]; !ours || met[to] {
 				continue
 			}
-			if _, ours := byChain[to]; !ours {
-				continue
+			met[to] = true
+			if numbered(to) {
+				names[to] = to[:strings.LastIndex(to, "-")+1] + number(len(names))
 			}
-			names[to] = to[:strings.LastIndex(to, "-")+1] + number(len(names))
 			visit(to)
 		}
 	}
