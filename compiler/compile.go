@@ -3,7 +3,6 @@ package compiler
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"svcc/compiler/manifest"
 	"svcc/compiler/passes"
@@ -151,14 +150,8 @@ func (r *Result) backEnd(u *Unit, backend emit.Backend, rows []passes.Pass, obse
 // prove parses the text back. The jumps from the built-in chains are part of
 // what is proved, whether or not they are part of what is given out.
 func (r *Result) prove(u *Unit, backend emit.Backend) error {
-	sections := slices.Clone(u.Sections)
-	for i := range sections {
-		if !r.options.Hooks {
-			sections[i] = backend.Hook(sections[i])
-		}
-	}
 	var err error
-	if u.Walker, err = backend.Parse(u.Family, sections); err != nil {
+	if u.Walker, err = emit.ParseHooked(backend, u.Family, u.Sections, r.options.Hooks); err != nil {
 		return err
 	}
 	return proof.First(u.Program, u.Walker)

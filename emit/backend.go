@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"svcc/ir"
@@ -10,7 +11,7 @@ import (
 
 // Section is text in the native syntax of one tool.
 type Section struct {
-	Tool   string // "iptables-restore"; see Tools
+	Tool   string // "iptables-restore"
 	Family ir.Family
 	Text   []byte
 }
@@ -30,6 +31,18 @@ type Backend interface {
 	Parse(f ir.Family, sections []Section) (Walker, error)
 	// Hook adds the jumps from the built-in chains to a section without them.
 	Hook(s Section) Section
+}
+
+// ParseHooked is b.Parse of sections that have the jumps from the built-in
+// chains only if hooked; else they are added first.
+func ParseHooked(b Backend, f ir.Family, sections []Section, hooked bool) (Walker, error) {
+	if !hooked {
+		sections = slices.Clone(sections)
+		for i := range sections {
+			sections[i] = b.Hook(sections[i])
+		}
+	}
+	return b.Parse(f, sections)
 }
 
 // Walker sends packets through parsed rules. It is safe for use by several

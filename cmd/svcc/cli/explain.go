@@ -211,14 +211,7 @@ var ofServices = regexp.MustCompile(`^KUBE-(SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}$`)
 
 // walker reads the family's own text back.
 func (x *explained) walker() (emit.Walker, error) {
-	backend := compiler.Backends[x.options.Mode]
-	sections := slices.Clone(x.Sections)
-	for i := range sections {
-		if !x.options.Hooks {
-			sections[i] = backend.Hook(sections[i])
-		}
-	}
-	return backend.Parse(x.Family, sections)
+	return emit.ParseHooked(compiler.Backends[x.options.Mode], x.Family, x.Sections, x.options.Hooks)
 }
 
 // destinationOf is a frontend's address and port; a node port's at the node.

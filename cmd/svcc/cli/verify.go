@@ -79,10 +79,7 @@ func parseRules(path string, text []byte) (map[ir.Family]emit.Walker, error) {
 	}
 	walkers := map[ir.Family]emit.Walker{}
 	for _, s := range sections {
-		if !hooked {
-			s = backend.Hook(s)
-		}
-		w, err := backend.Parse(s.Family, []emit.Section{s})
+		w, err := emit.ParseHooked(backend, s.Family, []emit.Section{s}, hooked)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, s.Family, err)
 		}
