@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"svcc/apply"
+	"svcc/compiler/diff"
+	"svcc/emit"
+	"svcc/ir"
 )
 
 // outcome tells what a run did, and gives its exit code.
@@ -17,6 +20,9 @@ func (e *engineFlags) outcome(s streams, en *apply.Engine, r apply.Report, err e
 		return applied(err)
 	}
 	if e.dryRun {
+		if err := showServices(s.out, r); err != nil {
+			return exit{exitRefused, err}
+		}
 		showPlan(s.out, r)
 		return nil
 	}
@@ -41,6 +47,29 @@ func countRules(p apply.Plan) (came, went int) {
 		}
 	}
 	return came, went
+}
+
+// showServices prints what a run would do, service by service: what the record
+// promised until now against what it would promise.
+func showServices(w io.Writer, r apply.Report) error {
+	var sides [2][]*ir.Program
+	for i, rs := range []*emit.Ruleset{r.Before, r.After} {
+		if rs == nil {
+			continue
+		}
+		if len(rs.Programs) == 0 {
+			return nil // a --bare file says nothing of services
+		}
+		var err error
+		if sides[i], err = rs.ReadPrograms(); err != nil {
+			return err
+		}
+	}
+	d, err := diff.Compare(sides[0], sides[1])
+	if err != nil || d.Same() {
+		return err
+	}
+	return d.Text(w, false)
 }
 
 // showPlan prints what a run would do, rule by rule.
