@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"svcc/compiler/addr"
 	"svcc/compiler/manifest"
 	"svcc/compiler/resolve"
@@ -124,16 +126,28 @@ func (s *settings) check() {
 	if s.MasqueradeBit < 0 || s.MasqueradeBit > 31 {
 		s.fault("masquerade bit %d is not within 0 to 31", s.MasqueradeBit)
 	}
+	s.checkNode()
 	switch s.Detect {
 	case "", resolve.DetectClusterCIDR, resolve.DetectNodeCIDR:
 	case resolve.DetectBridge, resolve.DetectInterfacePrefix:
 		if err := checkInterface(s.Interface); err != nil {
 			s.fault("detectLocalMode %s: %v", s.Detect, err)
+		} else if s.Detect == resolve.DetectInterfacePrefix && len(s.Interface) > 14 {
+			s.fault("detectLocalMode %s: prefix %q is longer than 14 bytes, and iptables takes no more before its +", s.Detect, s.Interface)
 		}
 	default:
 		s.fault("detectLocalMode %q is none of ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix", s.Detect)
 	}
 	s.checkNodePortAddresses()
+}
+
+// checkNode holds the node's name to what the name of a Node can be: it stands
+// in the first line of the ruleset file, where a line break would begin a rule.
+func (s *settings) checkNode() {
+	name := strings.ToLower(strings.TrimSpace(s.Node))
+	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		s.fault("node name %q is not a DNS name", s.Node)
+	}
 }
 
 // checkInterface holds a name to what the kernel and iptables can express:

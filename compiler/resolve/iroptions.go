@@ -41,11 +41,11 @@ func (r *resolver) detector(services []*service) ir.Detector {
 		} else if !p.IsValid() {
 			r.warnNoDetection("the Node object has no " + r.family.String() + " pod range")
 		}
-		return byRange(p)
+		return r.byRange(p)
 	}
 	for _, p := range r.options.ClusterCIDRs {
 		if r.family.Of(p.Addr()) {
-			return byRange(p)
+			return r.byRange(p)
 		}
 	}
 	if len(services) > 0 {
@@ -54,9 +54,15 @@ func (r *resolver) detector(services []*service) ir.Detector {
 	return ir.Detector{}
 }
 
-func byRange(p netip.Prefix) ir.Detector {
-	if !p.IsValid() {
+// byRange refuses a range of everybody: no rule can ask who is outside it, and
+// iptables-nft does not load one that does.
+func (r *resolver) byRange(p netip.Prefix) ir.Detector {
+	switch {
+	case !p.IsValid():
 		return ir.Detector{}
+	case p.Bits() == 0:
+		r.diagnostics.Add(diag.BadOption, diag.Pos{}, "", "%s as the pods' range holds every address", p).
+			Hint = "give the range that pods really have, or none"
 	}
 	return ir.Detector{Kind: ir.DetectCIDR, Prefix: p}
 }

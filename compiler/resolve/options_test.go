@@ -1,11 +1,13 @@
 package resolve_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
 	"svcc/compiler/resolve"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 // nodePortAddresses in words, CIDRs and both families. The node is 192.0.2.10
@@ -105,5 +107,22 @@ func TestOptions(t *testing.T) {
 	w.options.MasqueradeBit = 0
 	if o = w.program(t).Options; o.MasqueradeMark != 1 {
 		t.Errorf("bit 0 is the mark %#x", o.MasqueradeMark)
+	}
+}
+
+// A pods' range that holds everybody is refused, whoever gives it: iptables-nft
+// loads no rule that asks who is outside it.
+func TestPodRangeOfEverybody(t *testing.T) {
+	for _, family := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, detect := range []resolve.DetectMode{resolve.DetectClusterCIDR, resolve.DetectNodeCIDR} {
+			w := newWorld()
+			w.options.Families, w.options.Detect = []ir.Family{family}, detect
+			w.options.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+			w.Nodes[0].Value.Spec.PodCIDRs = []string{"0.0.0.0/0", "::/0"}
+			_, list := w.resolve(t)
+			if len(list) != 1 || list[0].Code != diag.BadOption || !strings.Contains(list[0].Message, "holds every address") {
+				t.Errorf("%s %s: %v", family, detect, list)
+			}
+		}
 	}
 }
