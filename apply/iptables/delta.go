@@ -120,17 +120,34 @@ func (d *delta) shareDelta(c *comparer, h, w *chain) {
 	}
 }
 
-// text is the restore input for the table, for iptables-nft or -legacy.
+// text is the restore input for the table, for iptables-nft or -legacy. Hooks
+// come first: where iptables-nft has to make a built-in chain, it must not have
+// listed it before (see listAll).
 func (d *delta) text(b *strings.Builder, nft bool) {
 	b.WriteString("*" + d.name + "\n")
+	hooked := d.hookTargets()
+	for _, name := range hooked {
+		declare(b, name)
+	}
+	for _, h := range d.hooks {
+		h.text(b)
+	}
 	order := d.write
-	if nft && len(d.written()) > manyRules {
+	if nft && len(d.written())+len(d.remove) > manyRules {
 		b.WriteString(listAll)
 		order = d.shuffled()
 	}
 	for _, i := range order {
-		declare(b, d.want.chains[i].name)
+		if name := d.want.chains[i].name; !slices.Contains(hooked, name) {
+			declare(b, name)
+		}
 	}
+	d.body(b)
+	b.WriteString("COMMIT\n")
+}
+
+// body is what follows the declarations of chains to write.
+func (d *delta) body(b *strings.Builder) {
 	for _, names := range [][]string{d.remove, d.empty} {
 		for _, name := range names {
 			declare(b, name)
@@ -146,18 +163,28 @@ func (d *delta) text(b *strings.Builder, nft bool) {
 		b.WriteString("-D" + strings.TrimPrefix(r, "-A") + "\n")
 	}
 	writeLines(b, "", d.share)
-	for _, h := range d.hooks {
-		h.text(b)
-	}
 	writeLines(b, "-X ", d.remove)
-	b.WriteString("COMMIT\n")
+}
+
+// hookTargets are the chains to write that new hooks jump to.
+func (d *delta) hookTargets() []string {
+	var out []string
+	for _, i := range d.write {
+		name := d.want.chains[i].name
+		jumps := func(h hook) bool { return h.to == name }
+		if slices.ContainsFunc(d.hooks, func(h hookChange) bool { return slices.ContainsFunc(h.insert, jumps) }) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // iptables-nft 1.8.9 is made for few rules at a time. For each it searches, from
 // its start, a sorted list of all the chains that the input names, so that
 // 10,000 Services would take it minutes. A command that names no chain makes it
 // keep no such list but read all chains: this one changes nothing and prints
-// what is there. Where there are few rules, reading all would cost more.
+// what is there. Built-in chains that the kernel does not have yet it takes for
+// made after that. Where there are few rules, reading all would cost more.
 const (
 	manyRules = 2000
 	listAll   = "-S\n"
