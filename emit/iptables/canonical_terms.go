@@ -113,10 +113,12 @@ func termNamed(terms []term, name string) *term {
 
 func always(string) bool { return true }
 
+// wholeAddress is the --mask of recent that keeps single addresses apart.
 func wholeAddress(v string) bool {
 	return v == "255.255.255.255" || v == "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
 }
 
+// portUnreachable is the --reject-with that a REJECT has without one.
 func portUnreachable(v string) bool {
 	return v == "icmp-port-unreachable" || v == "icmp6-port-unreachable" || v == "port-unreach"
 }

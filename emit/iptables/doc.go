@@ -7,7 +7,9 @@
 // words (parse_token.go), its options (parse_rule.go) with a row for each match
 // in match.go and each target in target.go. walker in walk.go is the kernel's
 // model: walk_state.go has the hooks and the verbs, walk_match.go the
-// conditions, walk_index.go what keeps chains of 10,000 rules quick.
+// conditions, walk_index.go what keeps chains of 10,000 rules quick. Canonicalizer
+// brings any tool's way of writing a rule into one, so that apply finds what
+// differs; owned.go has the names of chains that are ours.
 //
 // When reviewing a change here, look for: a rule that is read as less than it
 // says (what has no model must be an error in a chain of ours, and opaque in

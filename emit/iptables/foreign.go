@@ -23,18 +23,6 @@ func (w *walker) Foreign() []string {
 	return out
 }
 
-// OwnLines are the lines of the rules that are kube-proxy's: in its chains, or
-// jumping into one from a built-in or foreign chain; by chain.
-func (w *walker) OwnLines() []int {
-	var out []int
-	for i := range w.rs.rules {
-		if r := &w.rs.rules[i]; r.flags&flagForeign == 0 {
-			out = append(out, int(r.line))
-		}
-	}
-	return out
-}
-
 // leftOut tells why a rule does not take part in a walk, "" if it does or if
 // it would change nothing.
 func (w *walker) leftOut(r *parsedRule, walked bool) string {

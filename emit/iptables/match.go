@@ -301,7 +301,7 @@ func setSeconds(r *ruleParser, v string) string {
 // setRecentMask takes the mask that keeps single addresses apart, which dumps
 // spell out.
 func setRecentMask(r *ruleParser, v string) string {
-	if v != "255.255.255.255" && v != "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" {
+	if !wholeAddress(v) {
 		return "clients are remembered by whole addresses only"
 	}
 	return ""

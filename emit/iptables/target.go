@@ -117,9 +117,7 @@ func setBits(r *ruleParser, v string, f func(uint32) (value, mask uint32)) strin
 // setReject notes an answer that kube-proxy's rules never give: from a foreign
 // rule it is a refusal like any other, from one of ours a difference.
 func setReject(r *ruleParser, v string) string {
-	switch v {
-	case "icmp-port-unreachable", "port-unreach", "icmp6-port-unreachable":
-	default:
+	if !portUnreachable(v) {
 		r.value = 1
 	}
 	return ""
