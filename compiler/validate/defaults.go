@@ -12,10 +12,6 @@ import (
 	"svcc/ir"
 )
 
-// clientIPSeconds is how long ClientIP affinity lasts unless the Service says
-// otherwise (three hours, the API's default).
-const clientIPSeconds = 10800
-
 // Defaults fills in, in place, what the API server would have: the defaults of
 // the v1 API, clusterIPs and ipFamilies as far as they follow from clusterIP,
 // and, where core/v1 Endpoints were read, the EndpointSlices that mirror them.
@@ -55,7 +51,7 @@ func defaultAffinity(sp *corev1.ServiceSpec) {
 	case sp.SessionAffinity != corev1.ServiceAffinityClientIP:
 	case c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil:
 		sp.SessionAffinityConfig = &corev1.SessionAffinityConfig{
-			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(clientIPSeconds))},
+			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(corev1.DefaultClientIPServiceAffinitySeconds))},
 		}
 	}
 }
