@@ -155,7 +155,7 @@ func (s *settings) checkNode() {
 func checkInterface(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("an interface name or prefix is needed")
+		return fmt.Errorf("an interface name or prefix is needed (--detect-local-interface)")
 	case len(name) > 15:
 		return fmt.Errorf("interface %q is longer than 15 bytes", name)
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("/+!\"'\\", r) }):

@@ -100,7 +100,7 @@ func Select(table []Pass, level int, off []string) ([]Pass, error) {
 		i := slices.IndexFunc(table, func(p Pass) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return nil, fmt.Errorf("no pass is named %q", name)
+			return nil, fmt.Errorf("no pass is named %q; svcc passes lists them", name)
 		case table[i].Required:
 			return nil, fmt.Errorf("pass %q is required", name)
 		}

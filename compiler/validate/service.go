@@ -144,7 +144,7 @@ func (c *checker) adviseAffinity(s *service) {
 	}
 	at := path{"spec", "sessionAffinity"}
 	c.onService(s, diag.AffinityForgets, at, "in iptables mode each endpoint remembers its last 100 clients").
-		Hint = "load xt_recent with a higher ip_list_tot, or use nftables mode"
+		Hint = "load xt_recent with a higher ip_list_tot"
 	if n := len(s.Value.Spec.Ports); n > 1 {
 		c.onService(s, diag.AffinityPerPort, at, "a client sticks to an endpoint of each of the %d ports on its own", n)
 	}

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"svcc/compiler"
 	"svcc/compiler/passes"
+	"svcc/emit"
 	"svcc/ir"
 )
 
@@ -56,6 +58,9 @@ func needPaths(_ *cobra.Command, args []string) error {
 
 // compile runs the compiler and shows what it found. Its error knows the code.
 func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.Observer) (*compiler.Result, error) {
+	if err := refuseRules(o.Paths); err != nil {
+		return nil, err
+	}
 	r, err := compiler.Compile(o, observe)
 	if err != nil {
 		return nil, exit{exitRefused, err}
@@ -63,9 +68,33 @@ func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.
 	d.show(s.err, r.Diagnostics)
 	d.stages(s.err, r)
 	if r.Units == nil {
-		return nil, exit{failure(r.Diagnostics), errors.New("there are errors: nothing is written")}
+		return nil, exit{failure(r.Diagnostics), errors.New("there are errors: nothing is done")}
 	}
 	return r, nil
+}
+
+// refuseRules tells a file of rules that stands where manifests belong; as YAML
+// it would only be called broken.
+func refuseRules(paths []string) error {
+	for _, p := range paths {
+		i, err := os.Stat(p)
+		if err != nil || !i.Mode().IsRegular() {
+			continue
+		}
+		if head, err := readHead(p); err == nil && emit.IsRules(head) {
+			return fmt.Errorf("%s holds rules, where manifests are expected; a ruleset stands alone", p)
+		}
+	}
+	return nil
+}
+
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 4096))
 }
 
 // hasStage says whether there is a stage after which the IR can be shown.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,8 +25,26 @@ type diagnosticFlags struct {
 func (d *diagnosticFlags) register(f *pflag.FlagSet) {
 	f.BoolVarP(&d.quiet, "quiet", "q", false, "show errors only")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "show notes, and what each stage cost")
-	f.StringVar(&d.color, "color", "auto", "auto, always, never")
+	d.color = "auto"
+	f.Var((*when)(&d.color), "color", "auto, always, never")
 }
+
+// when is the value of --color.
+type when string
+
+func (w *when) String() string { return string(*w) }
+
+// Set implements pflag.Value.
+func (w *when) Set(s string) error {
+	if s != "auto" && s != "always" && s != "never" {
+		return errors.New("it is none of auto, always, never")
+	}
+	*w = when(s)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (w *when) Type() string { return "when" }
 
 // terminal says whether to colour and to show source lines.
 func (d *diagnosticFlags) terminal(w io.Writer) bool {

@@ -112,7 +112,7 @@ func (d *diffCommand) onlyNames(r *diff.Report) {
 // sides reads both; a ruleset file comes first, since its head tells how
 // manifests are to be compiled.
 func (d *diffCommand) sides(oldPath, newPath string) (old, new *side, err error) {
-	var head *emit.Head
+	var like *side
 	if old, err = d.readRuleset(oldPath); err != nil {
 		return nil, nil, err
 	}
@@ -121,13 +121,13 @@ func (d *diffCommand) sides(oldPath, newPath string) (old, new *side, err error)
 	}
 	for _, s := range []*side{new, old} {
 		if s.ruleset != nil {
-			head = &s.ruleset.Head
+			like = s
 		}
 	}
-	if err = d.compile(old, head, oldPath); err != nil {
+	if err = d.compile(old, like, oldPath); err != nil {
 		return nil, nil, err
 	}
-	return old, new, d.compile(new, head, newPath)
+	return old, new, d.compile(new, like, newPath)
 }
 
 // readRuleset reads a ruleset file. What is none gives a side without ruleset.
@@ -156,7 +156,7 @@ func (d *diffCommand) readRuleset(path string) (*side, error) {
 }
 
 // compile gives a side that is no ruleset its Programs and rules.
-func (d *diffCommand) compile(s *side, head *emit.Head, paths ...string) error {
+func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	if s.ruleset != nil {
 		return nil
 	}
@@ -165,8 +165,8 @@ func (d *diffCommand) compile(s *side, head *emit.Head, paths ...string) error {
 		return err
 	}
 	o.Stdin, o.NoProof = d.in, true
-	if head != nil {
-		d.like(&o, head)
+	if like != nil {
+		d.like(&o, like)
 	}
 	quiet := d.diagnosticFlags
 	quiet.quiet = !d.verbose
@@ -184,9 +184,21 @@ func (d *diffCommand) compile(s *side, head *emit.Head, paths ...string) error {
 	return err
 }
 
-// like takes from a ruleset file's head what no flag says.
-func (d *diffCommand) like(o *compiler.Options, h *emit.Head) {
+// like takes from a ruleset file what no flag says: its head, and how it tells
+// pods from others where a range does.
+func (d *diffCommand) like(o *compiler.Options, s *side) {
+	h := &s.ruleset.Head
 	o.DefaultNode = h.Node
+	var pods []string
+	for _, p := range s.programs {
+		if p.Options.Pods.Kind == ir.DetectCIDR {
+			pods = append(pods, p.Options.Pods.Prefix.String())
+		}
+	}
+	if f := &o.Flags; f.ClusterCIDR == nil && f.DetectLocalMode == nil && o.Config == "" && len(pods) > 0 {
+		list := strings.Join(pods, ",")
+		f.ClusterCIDR = &list
+	}
 	for flag, take := range map[string]func(){
 		"mode":     func() { o.Mode = h.Mode },
 		"optimize": func() { o.Level = h.Level },

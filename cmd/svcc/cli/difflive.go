@@ -53,8 +53,8 @@ func (d *diffCommand) wanted(args []string) (*side, error) {
 	if err != nil && d.node == "" {
 		return nil, err
 	}
-	head := &emit.Head{Mode: d.compileFlags.o.Mode, Node: node, Level: d.compileFlags.o.Level, Hooks: true}
-	return s, d.compile(s, head, args...)
+	head := emit.Head{Mode: d.compileFlags.o.Mode, Node: node, Level: d.compileFlags.o.Level, Hooks: true}
+	return s, d.compile(s, &side{ruleset: &emit.Ruleset{Head: head}}, args...)
 }
 
 // liveRules reads the kernel: each family's rules, to send packets through, and

@@ -94,7 +94,7 @@ func (e *explainCommand) run(name string, paths []string) error {
 	e.verbose = !e.quiet
 	e.show(e.out, about)
 	if !found {
-		return exit{exitFindings, fmt.Errorf("no rules are made for %s", name)}
+		return exit{exitFindings, fmt.Errorf("no rules are made for %s: the input has no such Service, or it is left out (see the findings, if any)", name)}
 	}
 	return nil
 }

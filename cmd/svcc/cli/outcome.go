@@ -29,7 +29,7 @@ func (e *engineFlags) outcome(s streams, en *apply.Engine, r apply.Report, err e
 	switch {
 	case r.Wrote:
 		came, went := countRules(r.Plan)
-		en.Log.Info("done", "rules and chains that came", came, "that went", went)
+		en.Log.Info("done", "came", came, "went", went)
 	case r.Recorded:
 		en.Log.Info("the node was so already; it is recorded now")
 	default:

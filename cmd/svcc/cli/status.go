@@ -77,6 +77,9 @@ func explain(st apply.Status) string {
 		}
 		return fmt.Sprintf("applied %s by %s, %s, %s", r.When.Format(time.RFC3339), r.Who, or(r.Flavour, r.Mode), "sha256 "+r.Current[:12])
 	case apply.Drift:
+		if r.Current == "" {
+			return fmt.Sprintf("nothing is recorded, but %d rules and chains by kube-proxy's names are there; apply the ruleset that they are from, or another with --take-over, or svcc remove (--rules lists them)", len(st.Changes))
+		}
 		return fmt.Sprintf("%d rules and chains differ from the record; apply or rollback again to mend them (--rules lists them)", len(st.Changes))
 	case apply.UnderWay:
 		if st.Waits {
