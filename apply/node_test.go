@@ -24,6 +24,7 @@ import (
 	"svcc/apply/iptables"
 	"svcc/apply/state"
 	"svcc/emit"
+	"svcc/golden/lab"
 	"svcc/ir"
 )
 
@@ -65,15 +66,7 @@ func eachFlavour(t *testing.T, f func(t *testing.T, n *node)) {
 // needKernel skips a test that cannot have a namespace, except where it must.
 func needKernel(t testing.TB) {
 	t.Helper()
-	if os.Geteuid() == 0 {
-		if _, err := exec.LookPath("iptables-legacy-restore"); err == nil {
-			return
-		}
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("root and both flavours of iptables are needed")
-	}
-	t.Skip("root and both flavours of iptables are needed")
+	lab.Need(t, lab.Root(), lab.Tools("iptables-legacy-restore"))
 }
 
 func (n *node) tool(f ir.Family, verb, stdin string, args ...string) string {

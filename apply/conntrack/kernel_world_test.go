@@ -18,20 +18,14 @@ import (
 
 	"svcc/apply/conntrack"
 	"svcc/compiler"
+	"svcc/golden/lab"
 	"svcc/ir"
 )
 
-// require skips a kernel test without root, and fails it where CI is set, so
-// that it cannot vanish unseen.
+// require asks for root.
 func require(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("not root")
-	}
-	t.Skip("not root")
+	lab.Need(t, lab.Root())
 }
 
 // enter puts the test's thread, which ends with it, into a network namespace of

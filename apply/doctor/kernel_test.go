@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -15,19 +14,14 @@ import (
 	"svcc/apply"
 	"svcc/apply/doctor"
 	"svcc/apply/sysctl"
+	"svcc/golden/lab"
 )
 
 // enter puts the test's thread, which ends with it, into a network namespace of
 // its own. Without root a kernel test is skipped, and fails where CI is set.
 func enter(t *testing.T) {
 	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("CI") != "":
-		t.Fatal("not root")
-	default:
-		t.Skip("not root")
-	}
+	lab.Need(t, lab.Root())
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"svcc/apply"
 	rules "svcc/emit/iptables"
+	"svcc/golden/lab"
 	"svcc/ir"
 )
 
@@ -123,16 +122,7 @@ type namespace struct{ work chan func() }
 
 func newNamespace(t *testing.T) namespace {
 	t.Helper()
-	_, err := exec.LookPath("iptables-legacy-restore")
-	if err == nil && os.Geteuid() != 0 {
-		err = fmt.Errorf("not root")
-	}
-	switch {
-	case err != nil && os.Getenv("CI") != "":
-		t.Fatal(err)
-	case err != nil:
-		t.Skip(err)
-	}
+	lab.Need(t, lab.Root(), lab.Tools("iptables-legacy-restore"))
 	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
 	n := namespace{make(chan func())}
 	failed := make(chan error)

@@ -2,9 +2,7 @@ package iptables
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"svcc/compiler"
 	"svcc/emit"
 	"svcc/golden/cluster"
+	"svcc/golden/lab"
 	"svcc/ir"
 )
 
@@ -30,16 +29,7 @@ type namespace struct {
 // it, so that no test of the kernel can vanish unseen.
 func newNamespace(t testing.TB, flavour string) *namespace {
 	t.Helper()
-	_, err := exec.LookPath("iptables-" + flavour + "-restore")
-	if err == nil && os.Geteuid() != 0 {
-		err = fmt.Errorf("not root")
-	}
-	switch {
-	case err != nil && os.Getenv("CI") != "":
-		t.Fatal(err)
-	case err != nil:
-		t.Skip(err)
-	}
+	lab.Need(t, lab.Root(), lab.Tools("iptables-"+flavour+"-restore"))
 	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
 	n := &namespace{work: make(chan func())}
 	failed := make(chan error)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"svcc/emit"
+	"svcc/golden/lab"
 	"svcc/ir"
 )
 
@@ -73,9 +74,7 @@ func TestEditsOfStrangers(t *testing.T) {
 
 // patch makes the new text of the old one and the unified diff.
 func TestUnifiedIsForPatch(t *testing.T) {
-	if _, err := exec.LookPath("patch"); err != nil {
-		t.Skip("no patch on this machine: ", err)
-	}
+	lab.Need(t, lab.Tools("patch"))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x")
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,7 @@ import (
 	"svcc/compiler/passes"
 	"svcc/emit"
 	"svcc/emit/iptables"
+	"svcc/golden/lab"
 	"svcc/ir"
 	"svcc/ir/irtest"
 )
@@ -108,9 +109,7 @@ func canonicalRules(f ir.Family, text string) map[string][]string {
 // both flavours: what they dump has the same canonical form, rule for rule, and
 // that form loads and dumps as itself.
 func TestCanonicalAsDumped(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	lab.Need(t, lab.Root())
 	programs := irtest.Programs()
 	for _, flavour := range []string{"legacy", "nft"} {
 		for seed := range 18 {
@@ -174,9 +173,7 @@ func emittedAt(t *testing.T, p *ir.Program, level int) string {
 // loadAndDump loads a text in a network namespace that ends with the tools.
 func loadAndDump(t *testing.T, tool, text string) string {
 	t.Helper()
-	if _, err := exec.LookPath(tool + "-restore"); err != nil {
-		t.Skip(err)
-	}
+	lab.Need(t, lab.Tools(tool+"-restore"))
 	cmd := exec.Command("sh", "-c", tool+"-restore && "+tool+"-save -c")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	cmd.Env = append(os.Environ(), "XTABLES_LOCKFILE="+filepath.Join(t.TempDir(), "lock"))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"svcc/golden/lab"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -41,9 +42,7 @@ func TestDumps(t *testing.T) {
 // TestKernel loads the worked example with each flavour in a namespace and
 // walks the dump, with counters.
 func TestKernel(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	lab.Need(t, lab.Root())
 	for _, fam := range families {
 		for _, flavour := range flavours {
 			t.Run(fam.restore+"-"+flavour, func(t *testing.T) {
@@ -57,11 +56,7 @@ func TestKernel(t *testing.T) {
 // reload loads text in a new network namespace and dumps it with counters.
 func reload(t *testing.T, tool, text string) string {
 	t.Helper()
-	for _, need := range []string{"ip", tool + "-restore", tool + "-save"} {
-		if _, err := exec.LookPath(need); err != nil {
-			t.Skip(err)
-		}
-	}
+	lab.Need(t, lab.Tools("ip", tool+"-restore", tool+"-save"))
 	ns := fmt.Sprintf("svcc-walk-%d-%s", os.Getpid(), tool)
 	run := func(stdin string, args ...string) string {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

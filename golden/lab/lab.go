@@ -222,32 +222,14 @@ func (l *Lab) Flush(fl Flavour) error {
 // kernel cannot vanish unseen.
 func Require(t testing.TB) {
 	t.Helper()
-	err := missing()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("no laboratory: %v", err)
-	default:
-		t.Skipf("no laboratory: %v", err)
-	}
+	Need(t, missing())
 }
 
 func missing() error {
-	var errs []error
-	if os.Geteuid() != 0 {
-		errs = append(errs, errors.New("not root"))
-	}
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		errs = append(errs, err)
-	}
+	_, tun := os.Stat("/dev/net/tun")
 	tools := []string{"nft"}
 	for _, fl := range Flavours {
 		tools = append(tools, fl.restore(ir.IPv4), fl.restore(ir.IPv6))
 	}
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(Root(), tun, Tools(tools...))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"svcc/golden/lab"
 )
 
 // TestKernelScripts runs testdata/node/*.txtar, as TestScripts does its own, each
@@ -38,14 +40,7 @@ func TestKernelScripts(t *testing.T) {
 // there must be.
 func needFlavour(t *testing.T, flavour string) {
 	t.Helper()
-	_, err := exec.LookPath("xtables-" + flavour + "-multi")
-	if os.Geteuid() == 0 && err == nil {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("root and iptables-%s are needed", flavour)
-	}
-	t.Skipf("root and iptables-%s are needed", flavour)
+	lab.Need(t, lab.Root(), lab.Tools("xtables-"+flavour+"-multi"))
 }
 
 // setupNode runs in the script's goroutine, whose thread it takes out of the
