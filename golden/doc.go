@@ -10,12 +10,13 @@
 //	trace        packets and what becomes of each, written by hand
 //	diagnostics  what the build says about the input; none, if left out
 //	ir           Program and Graph, if the section is there
-//	iptables     the emitted text, if the section is there
+//	iptables     the text emitted at -O 0, if the section is there
+//	iptables-O1  and at -O 1
 //
 // Trace lines are the specification, so nothing ever rewrites them. Each is
 // judged by what Program and Graph mean, by a walk through the emitted text,
 // and by real packets through the kernel, with both kinds of iptables. The last
-// three sections are written by "go test ./golden -run Golden -update", and
+// four sections are written by "go test ./golden -run Golden -update", and
 // the difference is for people to read.
 //
 // A trace line reads
