@@ -271,10 +271,12 @@ func caught(t *testing.T, u compiler.Unit, f fault) {
 	}
 }
 
-func units(t *testing.T) (v4, v6 compiler.Unit) {
+func units(t *testing.T) (v4, v6 compiler.Unit) { return unitsAt(t, 0) }
+
+func unitsAt(t *testing.T, level int) (v4, v6 compiler.Unit) {
 	t.Helper()
 	o := compiler.NewOptions()
-	o.Level = 0
+	o.Level = level
 	node, pods := "node-a", "10.244.0.0/16,fd00:244::/32"
 	o.Paths, o.Flags.Node, o.Flags.ClusterCIDR = []string{"testdata/cluster.yaml"}, &node, &pods
 	r, err := compiler.Compile(o, nil)

@@ -51,6 +51,7 @@ func probes(p *ir.Program, hairpins int) iter.Seq[Probe] {
 			}
 			b.service(s)
 		}
+		b.neighbours()
 	}
 }
 
@@ -60,16 +61,19 @@ type prober struct {
 	program *ir.Program
 	yield   func(Probe) bool
 	stopped bool
-	name    string           // of the service port that probes are aimed at
-	edgers  []client         // the last that are pods, and the first that are not
+	name    string            // of the service port that probes are aimed at
+	edgers  []client          // the last that are pods, and the first that are not
+	shared  []*ir.ServicePort // with a node port: to be tried at others' addresses
+	tried   map[netip.Addr]bool
 	owned   map[addrKey]bool // destinations of services; node ports without address
 
 	hairpins int // how many endpoints of a service are its clients at most
 }
 
 func newProber(p *ir.Program, yield func(Probe) bool) *prober {
-	b := &prober{Clients: NewClients(p), program: p, yield: yield, owned: map[addrKey]bool{}}
+	b := &prober{Clients: NewClients(p), program: p, yield: yield, owned: map[addrKey]bool{}, tried: map[netip.Addr]bool{}}
 	b.edgers = b.podEdges(p.Options.Pods)
+	b.shared = telling(p)
 	for _, s := range p.Services {
 		for _, f := range s.Frontends {
 			b.owned[addrKey{f.Addr, f.Port, s.Protocol}] = true
@@ -163,6 +167,7 @@ func (b *prober) service(s *ir.ServicePort) {
 				b.odd(dst, s.Protocol)
 			}
 		}
+		b.nodePortsAt(f)
 	}
 	b.endpoints(s)
 	if s.HealthCheckNodePort != 0 {
@@ -174,6 +179,9 @@ func (b *prober) service(s *ir.ServicePort) {
 func (b *prober) healthCheck(port uint16) {
 	dst := netip.AddrPortFrom(b.Node, port)
 	b.everyone(dst, ir.TCP)
+	known := packet(b.Outside, b.OutsideIn, dst, ir.TCP)
+	known.State = Established
+	b.send(known, b.Host)
 	if !b.isOwned(dst, ir.UDP) {
 		b.send(packet(b.Outside, b.OutsideIn, dst, ir.UDP), b.Host)
 	}
@@ -264,6 +272,38 @@ func (b *prober) bound(s *ir.ServicePort, dst netip.AddrPort) {
 	b.send(packet(b.Outside, b.OutsideIn, dst, s.Protocol), h)
 	b.send(packet(b.Node, "", dst, s.Protocol), h)
 	b.send(packet(dst.Addr(), "", dst, s.Protocol), h)
+}
+
+// telling are service ports by whose node ports addresses of others are tried:
+// one that masquerades strangers and one that does not.
+func telling(p *ir.Program) (out []*ir.ServicePort) {
+	var found [2]bool
+	for _, s := range p.Services {
+		open := s.ExternalPolicy == ir.Local
+		kind := map[bool]int{true: 1}[open]
+		if s.Frontends[len(s.Frontends)-1].Kind == ir.NodePort && len(s.Endpoints(s.ExternalPolicy)) > 0 && !found[kind] {
+			found[kind] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// nodePortsAt probes node ports at the address of a frontend that the node
+// bears: they answer there as well.
+func (b *prober) nodePortsAt(f ir.Frontend) {
+	if f.Kind == ir.NodePort || b.tried[f.Addr] {
+		return
+	}
+	b.tried[f.Addr] = true
+	defer func(name string) { b.name = name }(b.name)
+	for _, s := range b.shared {
+		dst := netip.AddrPortFrom(f.Addr, s.Frontends[len(s.Frontends)-1].Port)
+		if !b.owned[addrKey{dst.Addr(), dst.Port(), s.Protocol}] {
+			b.name = s.PortName.String()
+			b.send(packet(b.Outside, b.OutsideIn, dst, s.Protocol), Host{Addrs: []netip.Addr{b.Node, f.Addr}})
+		}
+	}
 }
 
 // edges probes the addresses just inside and just outside of source ranges, at

@@ -165,7 +165,7 @@ func (d drawer) service(n ir.PortName) *ir.ServicePort {
 func isLoadBalancer(f ir.Frontend) bool { return f.Kind == ir.LoadBalancer }
 
 func (d drawer) frontends(s *ir.ServicePort) {
-	port := pick[uint16](d, "port", 1, 80, 443, 30080, 65535)
+	port := pick[uint16](d, "port", 1, 80, 443, 30080, 31000, 65535)
 	add := func(f ir.Frontend) {
 		if d.claim(f, s.Protocol) {
 			s.Frontends = append(s.Frontends, f)
