@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"svcc/ir"
 )
@@ -34,8 +35,8 @@ func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err err
 		inOrder(nat, chainServices)
 		inOrder(filter, chainForward, chainExternalServices, chainServices)
 	}
-	filter.descend()
-	nat.descend()
+	filter.arrange()
+	nat.arrange()
 	if hooks {
 		filter.rules = append(hooksFor("filter", filter.chains), filter.rules...)
 		nat.rules = append(hooksFor("nat", nat.chains), nat.rules...)
@@ -73,20 +74,16 @@ func (b *builder) table(name string) *table {
 	return t
 }
 
-// descend puts chains in descending order of name: iptables-nft 1.8.9 loads
-// them four times faster than in ascending order.
-func (t *table) descend() {
-	slices.Sort(t.chains)
-	slices.Reverse(t.chains)
-	slices.SortStableFunc(t.rules, func(a, b rule) int {
-		switch {
-		case a.chain > b.chain:
-			return -1
-		case a.chain < b.chain:
-			return 1
-		}
-		return 0
-	})
+// arrange puts rules in their chains' order, for readers, and declares chains in
+// no order that can be seen: iptables-nft 1.8.9 takes four times as long to load
+// chains in ascending order, and its save tool is quadratic in descending ones.
+func (t *table) arrange() {
+	slices.SortStableFunc(t.rules, func(a, b rule) int { return strings.Compare(a.chain, b.chain) })
+	sums := make(map[string]string, len(t.chains))
+	for _, c := range t.chains {
+		sums[c] = hash(c)
+	}
+	slices.SortFunc(t.chains, func(a, b string) int { return strings.Compare(sums[a], sums[b]) })
 }
 
 // say is a comment that names a service, where this level has comments. Rules

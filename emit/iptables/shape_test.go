@@ -94,7 +94,6 @@ func shapely(text string) error {
 			}
 		}
 	}
-	last := ""
 	for _, chain := range w.declared {
 		table, name, _ := strings.Cut(chain, " ")
 		switch {
@@ -104,10 +103,7 @@ func shapely(text string) error {
 			return fmt.Errorf("%s is empty and jumped to", chain)
 		case !refs[chain] && chain != unreferenced:
 			return fmt.Errorf("nothing leads to %s", chain)
-		case strings.HasPrefix(last, table) && chain >= last:
-			return fmt.Errorf("%s is declared after %s", chain, last)
 		}
-		last = chain
 	}
 	return nil
 }
@@ -239,7 +235,6 @@ func TestShapeFaults(t *testing.T) {
 	const one, to, end = ":KUBE-SVC-Z - [0:0]\n", "-A KUBE-SERVICES -g KUBE-SVC-Z\n", "-A KUBE-SVC-Z -j RETURN\n"
 	for _, c := range []struct{ first, chains, rules, want string }{
 		{deep, "", way, "way of 16 chains"},
-		{"", one, to + end, "KUBE-SVC-Z is declared after"},
 		{":KUBE-Z - [0:0]\n", "", "", "not of our names"},
 		{one, "", end, "nothing leads to nat KUBE-SVC-Z"},
 		{one, "", to, "empty and jumped to"},
