@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"fmt"
+	"slices"
 
 	"svcc/ir"
 )
@@ -34,6 +35,9 @@ func (t *natTree) destination(chain string, x leaf) {
 func (t *natTree) follow(chain, comment string, s ir.Step, p ir.Protocol, ms ...match) {
 	switch x := s.(type) {
 	case *ir.Deliver:
+		if !slices.Contains(ms, match(protocolOnly(p))) {
+			ms = append([]match{protocolOnly(p)}, ms...) // rewriting a port asks for it
+		}
 		t.nat.add(chain, comment, dnat{x.Endpoint.AddrPort(), brief}, ms...)
 	case *ir.Masquerade:
 		if x.Label.Part != ir.PartNone {
@@ -97,7 +101,7 @@ func (t *natTree) write(chain string, who ir.PortName, s ir.Step, p ir.Protocol)
 		}
 		t.balance(chain, x)
 	case *ir.Deliver:
-		t.follow(chain, "", s, p, protocolOnly(p))
+		t.follow(chain, "", s, p)
 	case *ir.Refuse:
 	default:
 		t.fail(s)
@@ -109,32 +113,23 @@ func (t *natTree) write(chain string, who ir.PortName, s ir.Step, p ir.Protocol)
 func (t *natTree) guard(chain string, who ir.PortName, q *ir.Guard, p ir.Protocol) {
 	switch {
 	case q.If.FromPod:
-		t.follow(chain, t.say("pod traffic for %s external destinations", who), q.Then, p, t.exact(q.Then, p, t.pods(false))...)
+		t.follow(chain, t.say("pod traffic for %s external destinations", who), q.Then, p, t.pods(false)...)
 		t.write(chain, who, q.Else, p)
 	case q.If.FromNode:
-		notLocal := t.exact(q.Else, p, []match{sourceNotLocal})
 		if _, refused := q.Else.(*ir.Refuse); refused {
-			t.nat.add(chain, "", back, notLocal...)
+			t.nat.add(chain, "", back, sourceNotLocal)
 		} else {
-			t.follow(chain, t.say("local endpoints for %s external destinations", who), q.Else, p, notLocal...)
+			t.follow(chain, t.say("local endpoints for %s external destinations", who), q.Else, p, sourceNotLocal)
 		}
 		t.write(chain, who, q.Then, p)
 	default:
 		for _, from := range q.If.Sources {
-			t.follow(chain, t.say("%s allowed source", who), q.Then, p, t.exact(q.Then, p, []match{source(from)})...)
+			t.follow(chain, t.say("%s allowed source", who), q.Then, p, source(from))
 		}
 		if _, refused := q.Else.(*ir.Refuse); !refused {
 			t.fail(q.Else)
 		}
 	}
-}
-
-// exact adds the protocol that rewriting a port asks for.
-func (t *natTree) exact(s ir.Step, p ir.Protocol, ms []match) []match {
-	if _, ok := s.(*ir.Deliver); ok {
-		return append([]match{protocolOnly(p)}, ms...)
-	}
-	return ms
 }
 
 // fewEndpoints are shared out in one line of rules; above, the line is split.

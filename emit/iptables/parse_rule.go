@@ -391,5 +391,7 @@ func (r *ruleParser) check() {
 		r.fail("MARK without a change of the mark")
 	case r.do == doDNAT && r.target < 0:
 		r.fail("DNAT without --to-destination")
+	case r.do == doDNAT && r.rs.dests[r.target].Port() != 0 && r.proto == 0:
+		r.fail("DNAT to a port without -p")
 	}
 }

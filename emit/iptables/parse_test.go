@@ -71,6 +71,7 @@ func TestNotModelled(t *testing.T) {
 		"-p tcp --dport ssh -j ACCEPT":                           "not a port",
 		"-p tcp --syn -j ACCEPT":                                 `option "--syn" has no model`,
 		"-m tcp --dport 80 -j ACCEPT":                            "-m tcp without -p tcp",
+		"-j DNAT --to-destination 10.0.0.1:80":                   "DNAT to a port without -p",
 		"-m udp -p tcp --dport 80 -j ACCEPT":                     "-m udp without -p udp",
 		"--dport 80 -j ACCEPT":                                   `option "--dport" has no model`,
 		"-d 10.0.0.1,10.0.0.2 -j ACCEPT":                         "not an address of ipv4",

@@ -78,6 +78,10 @@ func (l *Lab) do(f func() error) error {
 	return <-done
 }
 
+// Do runs f on the thread that lives in the namespace: a socket that f makes is
+// the node's for good.
+func (l *Lab) Do(f func() error) error { return l.do(f) }
+
 func (l *Lab) build(c Config) (err error) {
 	if err := enter(); err != nil {
 		return err
