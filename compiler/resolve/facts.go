@@ -40,7 +40,7 @@ func newFacts(set *manifest.Set, o Options, list *diag.List) *facts {
 	if f.object == nil && len(known) > 0 {
 		slices.Sort(known)
 		d := list.Add(diag.NodeUnknown, diag.Pos{}, "", "no Node object is named %q", f.name)
-		d.Hint = "the manifests hold " + abbreviate(known)
+		d.Hint = "the manifests hold " + diag.PlainLine(abbreviate(known))
 	}
 	return f
 }

@@ -16,6 +16,7 @@ type Pos struct {
 
 // String gives "file:line:col", without the parts that are not known.
 func (p Pos) String() string {
+	p.File = PlainLine(p.File) // files are named by whoever made them
 	switch {
 	case p.File == "" && p.Line == 0:
 		return "-"
@@ -73,9 +74,10 @@ func (d Diagnostic) String() string {
 // which it is shown.
 type List []Diagnostic
 
-// Add appends a finding of the code's own severity.
+// Add appends a finding of the code's own severity. What the message quotes of
+// the input cannot reach a terminal as a command to it.
 func (l *List) Add(code Code, pos Pos, object, format string, args ...any) *Diagnostic {
-	*l = append(*l, Diagnostic{Code: code, Severity: code.severity(), Pos: pos, Object: object, Message: fmt.Sprintf(format, args...)})
+	*l = append(*l, Diagnostic{Code: code, Severity: code.severity(), Pos: pos, Object: object, Message: PlainLine(fmt.Sprintf(format, args...))})
 	return &(*l)[len(*l)-1]
 }
 

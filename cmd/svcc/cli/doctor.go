@@ -14,6 +14,7 @@ import (
 	"svcc/apply/state"
 	"svcc/emit"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 // doctorCommand is svcc doctor.
@@ -147,8 +148,8 @@ func (d *doctorCommand) show(r examined) error {
 }
 
 func showFinding(w io.Writer, f doctor.Finding) {
-	fmt.Fprintf(w, "%-7s  %s: %s\n", f.State, f.ID, f.Text)
+	fmt.Fprintf(w, "%-7s  %s: %s\n", f.State, f.ID, diag.Plain(f.Text))
 	if f.Todo != "" {
-		fmt.Fprintf(w, "         -> %s\n", f.Todo)
+		fmt.Fprintf(w, "         -> %s\n", diag.Plain(f.Todo))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+
+	"svcc/ir/diag"
 )
 
 // newLog tells what is done, on standard error: lines for people, or JSON.
@@ -50,7 +52,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := fmt.Fprintln(l.w, text)
+	_, err := fmt.Fprintln(l.w, diag.Plain(text))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/state"
+	"svcc/ir/diag"
 )
 
 // The exit codes, everywhere.
@@ -66,7 +67,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(stderr, "svcc: %s\n", text)
+		fmt.Fprintf(stderr, "svcc: %s\n", diag.Plain(text))
 	}
 	var e exit
 	if errors.As(err, &e) {

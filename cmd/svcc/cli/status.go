@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcc/apply"
+	"svcc/ir/diag"
 )
 
 func newStatus(s streams) *cobra.Command {
@@ -52,7 +53,7 @@ func showStatus(w io.Writer, st apply.Status, asJSON, rules bool) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(st)
 	}
-	fmt.Fprintf(w, "%s: %s\n", st.Condition, explain(st))
+	fmt.Fprintf(w, "%s: %s\n", st.Condition, diag.Plain(explain(st)))
 	for _, s := range st.Sysctls {
 		fmt.Fprintf(w, "  sysctl %s\n", s)
 	}

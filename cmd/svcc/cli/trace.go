@@ -14,6 +14,7 @@ import (
 	"svcc/compiler/addr"
 	"svcc/emit"
 	"svcc/ir"
+	"svcc/ir/diag"
 	"svcc/ir/eval"
 )
 
@@ -181,10 +182,10 @@ func (t *traceFlags) client(p *ir.Program, c eval.Clients) (src netip.Addr, in s
 }
 
 func showTrace(w io.Writer, walker emit.Walker, p eval.Packet, h eval.Host) error {
-	fmt.Fprintf(w, "packet %s\n", p)
+	fmt.Fprintf(w, "packet %s\n", diag.PlainLine(p.String()))
 	outcome, way, err := walker.Trace(p, h)
 	for _, hop := range way {
-		fmt.Fprintf(w, "  %s\n", hop)
+		fmt.Fprintf(w, "  %s\n", diag.PlainLine(hop.String()))
 	}
 	if err != nil {
 		return exit{exitRefused, err}

@@ -12,6 +12,7 @@ import (
 	"svcc/compiler/proof"
 	"svcc/emit"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 func newVerify(s streams) *cobra.Command {
@@ -116,7 +117,7 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int) (boo
 	n, err := proof.Compare(p, walker.Own(), func(d proof.Difference) bool {
 		name := d.Probe.Service
 		if counts[name]++; counts[name] == 1 && len(counts) <= most {
-			fmt.Fprintf(w, "%s: %s\n", p.Family, d.Error())
+			fmt.Fprintf(w, "%s: %s\n", p.Family, diag.Plain(d.Error()))
 		}
 		return true
 	})
@@ -124,7 +125,7 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int) (boo
 		return false, err
 	}
 	for _, line := range walker.Foreign() {
-		fmt.Fprintf(w, "%s: not followed, another program's rule: %s\n", p.Family, line)
+		fmt.Fprintf(w, "%s: not followed, another program's rule: %s\n", p.Family, diag.PlainLine(line))
 	}
 	if len(counts) == 0 {
 		fmt.Fprintf(w, "%s: %d service ports, %d packets: the rules mean what the manifests say\n", p.Family, len(p.Services), n)
