@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"svcc/ir"
@@ -35,6 +36,9 @@ const (
 	moreRow    = "#+ " // goes on with the line before
 	sealRow    = "#! end sha256="
 )
+
+// highestLevel is the last -O that exists.
+const highestLevel = 2
 
 // String gives the head's fields as the first line has them.
 func (h Head) String() string {
@@ -186,9 +190,11 @@ func (h *Head) parse(fields string) error {
 		case "node":
 			h.Node = strings.TrimPrefix(value, "-")
 		case "level":
-			if _, err := fmt.Sscanf(value, "%d", &h.Level); err != nil {
-				return fmt.Errorf("level %q is not a number", value)
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 0 || n > highestLevel {
+				return fmt.Errorf("level %q is none of 0 to %d", value, highestLevel)
 			}
+			h.Level = n
 		case "hooks":
 			h.Hooks = value == "yes"
 		case "families":

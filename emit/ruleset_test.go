@@ -186,6 +186,9 @@ func TestUnmarshalErrors(t *testing.T) {
 		"svcc ruleset v2 mode=x\n":   "not a svcc ruleset file",
 		"svcc ruleset v10 mode=x\n":  "not a svcc ruleset file",
 		"svcc ruleset v1 level=x\n":  "level",
+		"svcc ruleset v1 level=-1\n": "level",
+		"svcc ruleset v1 level=3\n":  "level",
+		"svcc ruleset v1 level=1x\n": "level",
 		"svcc ruleset v1 families=x": "family",
 		"svcc ruleset v1 mode=x\n#! section iptables-restore ipv5\n": "family",
 	} {
