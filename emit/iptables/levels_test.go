@@ -90,3 +90,41 @@ func TestLevelsMeanTheProgram(t *testing.T) {
 		})
 	}
 }
+
+// Each pass that can be turned off may be missing: the text means the same.
+func TestPassesMayBeOff(t *testing.T) {
+	for _, row := range passes.Table {
+		if row.Required || row.Level == 0 {
+			continue
+		}
+		t.Run(row.Name, func(t *testing.T) {
+			for seed := range uint64(12) {
+				p := irtest.Cluster(dice(seed), families[seed%2], 40)
+				means(t, p, level(t, p, 1+int(seed/2%2), row.Name))
+			}
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		var off []string
+		for _, row := range passes.Table {
+			if !row.Required {
+				off = append(off, row.Name)
+			}
+		}
+		for seed := range uint64(12) {
+			p := irtest.Cluster(dice(seed), families[seed%2], 40)
+			means(t, p, level(t, p, 1+int(seed/2%2), off...))
+		}
+	})
+}
+
+// Large services mean the same at every level, with memory and without.
+func TestManyEndpointsAtLevels(t *testing.T) {
+	for l := range 3 {
+		for _, n := range []int{217, 1000} {
+			p := manyEndpoints(n, n%2*60)
+			p.Services = p.Services[:20]
+			means(t, p, level(t, p, l))
+		}
+	}
+}
