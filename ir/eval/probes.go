@@ -61,17 +61,17 @@ type prober struct {
 	program *ir.Program
 	yield   func(Probe) bool
 	stopped bool
-	name    string            // of the service port that probes are aimed at
-	edgers  []client          // the last that are pods, and the first that are not
-	shared  []*ir.ServicePort // with a node port: to be tried at others' addresses
-	tried   map[netip.Addr]bool
-	owned   map[addrKey]bool // destinations of services; node ports without address
+	name    string                // of the service port that probes are aimed at
+	edgers  []client              // the last that are pods, and the first that are not
+	shared  []*ir.ServicePort     // with a node port: to be tried at others' addresses
+	tried   map[netip.Prefix]bool // where that was done
+	owned   map[addrKey]bool      // destinations of services; node ports without address
 
 	hairpins int // how many endpoints of a service are its clients at most
 }
 
 func newProber(p *ir.Program, yield func(Probe) bool) *prober {
-	b := &prober{Clients: NewClients(p), program: p, yield: yield, owned: map[addrKey]bool{}, tried: map[netip.Addr]bool{}}
+	b := &prober{Clients: NewClients(p), program: p, yield: yield, owned: map[addrKey]bool{}, tried: map[netip.Prefix]bool{}}
 	b.edgers = b.podEdges(p.Options.Pods)
 	b.shared = telling(p)
 	for _, s := range p.Services {
@@ -290,12 +290,13 @@ func telling(p *ir.Program) (out []*ir.ServicePort) {
 }
 
 // nodePortsAt probes node ports at the address of a frontend that the node
-// bears: they answer there as well.
+// bears: they answer there as well. One address of sixteen neighbours is enough.
 func (b *prober) nodePortsAt(f ir.Frontend) {
-	if f.Kind == ir.NodePort || b.tried[f.Addr] {
+	near, _ := f.Addr.Prefix(f.Addr.BitLen() - 4)
+	if f.Kind == ir.NodePort || b.tried[near] {
 		return
 	}
-	b.tried[f.Addr] = true
+	b.tried[near] = true
 	defer func(name string) { b.name = name }(b.name)
 	for _, s := range b.shared {
 		dst := netip.AddrPortFrom(f.Addr, s.Frontends[len(s.Frontends)-1].Port)
