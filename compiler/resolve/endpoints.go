@@ -11,7 +11,8 @@ import (
 // candidate is an endpoint of one service port before any choice.
 type candidate struct {
 	sliceEndpoint
-	key netip.AddrPort
+	key   netip.AddrPort
+	slice int // the place of its slice by name
 }
 
 // endpoints chooses a service port's endpoints for both policies (kube-proxy
@@ -64,23 +65,28 @@ func pick(all []candidate, f func(candidate) bool) []ir.Endpoint {
 }
 
 // merge unites the slices' endpoints by address and port. Of two with the same,
-// the livelier counts; then the slice whose name, then the endpoint whose place
-// in it, comes first. (kube-proxy goes by map order where liveness is equal.)
+// the livelier counts; then the slice whose name, then the node whose name, comes
+// first, never the place in a slice: endpoints may be listed in any order.
+// (kube-proxy goes by map order where liveness is equal.)
 func merge(n ir.PortName, from []*slice) []candidate {
 	var all []candidate
-	for _, s := range from {
+	for i, s := range from {
 		port := s.port(n)
 		if port == 0 {
 			continue
 		}
 		for _, e := range s.endpoints {
-			c := candidate{sliceEndpoint: e, key: netip.AddrPortFrom(e.Addr, port)}
+			c := candidate{sliceEndpoint: e, key: netip.AddrPortFrom(e.Addr, port), slice: i}
 			c.Port = port
 			all = append(all, c)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int {
-		return cmp.Or(a.key.Compare(b.key), cmp.Compare(a.deadness(), b.deadness()))
+		if d := a.key.Compare(b.key); d != 0 {
+			return d
+		}
+		return cmp.Or(cmp.Compare(a.deadness(), b.deadness()), cmp.Compare(a.slice, b.slice),
+			cmp.Compare(a.node, b.node), cmp.Compare(a.hints.String(), b.hints.String()))
 	})
 	return slices.CompactFunc(all, func(a, b candidate) bool { return a.key == b.key })
 }

@@ -2,10 +2,13 @@ package resolve_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"svcc/ir"
 )
 
 // used says by the combination of ready, serving and terminating what becomes
@@ -256,5 +259,32 @@ func TestUnion(t *testing.T) {
 	}
 	if p.Known != 4 {
 		t.Errorf("%d endpoints known, want 4", p.Known)
+	}
+}
+
+// Of two equally live endpoints with one address in one slice, the same one
+// counts in whatever order they are listed.
+func TestOneAddressTwiceInAnyOrder(t *testing.T) {
+	on := func(node, zone string) discoveryv1.Endpoint {
+		e := discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, NodeName: &node}
+		if zone != "" {
+			e.Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: zone}}}
+		}
+		return e
+	}
+	for _, c := range [][2]discoveryv1.Endpoint{
+		{on("node-a", "east"), on("node-b", "west")},
+		{on("node-a", "east"), on("node-a", "west")},
+	} {
+		var got [2]*ir.ServicePort
+		for i := range got {
+			w := newWorld()
+			w.addSlice("one", c[i], c[1-i])
+			w.addSlice("two", discoveryv1.Endpoint{Addresses: []string{"10.0.0.2"}, Hints: on("", "west").Hints})
+			got[i] = w.port(t)
+		}
+		if !reflect.DeepEqual(got[0], got[1]) {
+			t.Errorf("%+v\n%+v", got[0], got[1])
+		}
 	}
 }
