@@ -80,6 +80,9 @@ func parseRules(path string, text []byte) (map[ir.Family]emit.Walker, error) {
 	}
 	walkers := map[ir.Family]emit.Walker{}
 	for _, s := range sections {
+		if walkers[s.Family] != nil {
+			return nil, fmt.Errorf("%s: two sections for %s", path, s.Family)
+		}
 		w, err := emit.ParseHooked(backend, s.Family, []emit.Section{s}, hooked)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, s.Family, err)
