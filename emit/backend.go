@@ -53,6 +53,8 @@ type Walker interface {
 	Walk(p eval.Packet, h eval.Host) (eval.Outcome, error)
 	// Trace is Walk with the way told: the rules met, hook by hook.
 	Trace(p eval.Packet, h eval.Host) (eval.Outcome, []Hop, error)
+	// Met is how many rules the kernel holds a packet against, on average.
+	Met(p eval.Packet, h eval.Host) (float64, error)
 	// Own walks the same rules, but passes over those of other programs.
 	Own() Walker
 	// Foreign lists rules of other programs that packets meet and that the

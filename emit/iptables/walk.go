@@ -116,6 +116,18 @@ func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, er
 	return out, t.sorted(w.rs), nil
 }
 
+// Met is how many rules the kernel holds the packet against, averaged over what
+// may happen to it by chance: all rules of each chain up to the one that decides.
+func (w *walker) Met(p eval.Packet, h eval.Host) (float64, error) {
+	k := w.pool.Get().(*walk)
+	defer w.pool.Put(k)
+	k.packet, k.host, k.want, k.steps = p, h, nil, 0
+	k.counting, k.met = true, 0
+	defer func() { k.counting = false }()
+	err := k.run(nil, nil)
+	return k.met, err
+}
+
 func (w *walker) follow(p eval.Packet, h eval.Host, t *tracer) (eval.Outcome, error) {
 	if f := w.rs.family; !f.Of(p.Src.Addr()) || !f.Of(p.Dst.Addr()) {
 		return nil, fmt.Errorf("packet %s: not of %s", p, f)

@@ -31,6 +31,8 @@ type walk struct {
 	want       *state   // if set, errElsewhere stops the run at any other end
 	trace      *tracer
 	steps      int     // rules tried for this packet, over all runs
+	counting   bool    // whether met is wanted
+	met        float64 // rules that the kernel would try in this run, on average
 	waiting    []state // ways not followed yet
 	frames     []frame
 	ends       []state
@@ -162,11 +164,15 @@ func (k *walk) through(s *state) error {
 func (k *walk) next(s *state) *parsedRule {
 	rs := k.w.rs
 	for {
-		i := s.pos
+		from := s.pos
+		i := from
 		if x := k.w.index[s.chain]; x != nil {
 			i = x.next(k, s)
 		}
 		c := &rs.chains[s.chain]
+		if k.counting {
+			k.met += s.share.Float() * float64(min(i+1, c.n)-from)
+		}
 		if i >= c.n {
 			return nil
 		}

@@ -138,3 +138,12 @@ func lastOf(p netip.Prefix) netip.Addr {
 	a, _ := netip.AddrFromSlice(b)
 	return a
 }
+
+// To is a new packet of the pod to a frontend; to a node port, at the node.
+func (c Clients) To(f ir.Frontend, p ir.Protocol) Packet {
+	a := f.Addr
+	if f.Kind == ir.NodePort {
+		a = c.Node
+	}
+	return packet(c.Pod, c.PodIn, netip.AddrPortFrom(a, f.Port), p)
+}

@@ -19,7 +19,7 @@ func newBuild(s streams) *cobra.Command {
 	var c compileFlags
 	var d diagnosticFlags
 	var out, printAfter string
-	var bare bool
+	var bare, stats bool
 	cmd := &cobra.Command{
 		Use:   "build PATH...",
 		Short: "Compile manifests to rules",
@@ -34,9 +34,15 @@ func newBuild(s streams) *cobra.Command {
 				return fmt.Errorf("--print-after %q: no pass has this name", printAfter)
 			}
 			o.Stdin = s.in
-			r, err := compile(o, d, s, printer(s.err, printAfter))
+			var st compiler.Stats
+			r, err := compile(o, d, s, both(printer(s.err, printAfter), st.Observe))
 			if err != nil {
 				return err
+			}
+			if stats || d.verbose {
+				if err := st.Print(s.err, r); err != nil {
+					return exit{exitRefused, err}
+				}
 			}
 			return writeRuleset(r, bare, out, s.out)
 		},
@@ -45,6 +51,7 @@ func newBuild(s streams) *cobra.Command {
 	d.register(cmd.Flags())
 	cmd.Flags().StringVarP(&out, "output", "o", "-", "FILE, DIR/ (a file a tool, and the whole) or - for standard output")
 	cmd.Flags().BoolVar(&bare, "bare", false, "leave the Program out of the ruleset file")
+	cmd.Flags().BoolVar(&stats, "stats", false, "tell what passes did and how many rules a packet meets (so does -v)")
 	cmd.Flags().StringVar(&printAfter, "print-after", "", "show the IR on standard error after a pass, after \"resolve\", or after \"all\"")
 	return cmd
 }
@@ -101,6 +108,16 @@ func readHead(path string) ([]byte, error) {
 func hasStage(name string) bool {
 	return name == "" || name == "all" || name == "resolve" ||
 		slices.ContainsFunc(passes.Table, func(p passes.Pass) bool { return p.Name == name })
+}
+
+// both observes with one and the other; the first may be nil.
+func both(a, b compiler.Observer) compiler.Observer {
+	if a == nil {
+		return b
+	}
+	return func(stage string, p *ir.Program, g *ir.Graph) error {
+		return errors.Join(a(stage, p, g), b(stage, p, g))
+	}
 }
 
 // printer shows the IR after the stage asked for.
