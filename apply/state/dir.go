@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // DefaultPath is where the state is kept unless another place is asked for.
@@ -61,11 +63,39 @@ func (d *Dir) sync() error {
 	return f.Sync()
 }
 
+// maxFile is more than any state file has; a record of 10,000 services has 40 MB.
+const maxFile = 1 << 30
+
+// read reads one of our files. What is no regular file (a pipe would be waited
+// for, a device never ends) or is too large is an error.
+func (d *Dir) read(name string) ([]byte, error) {
+	f, err := os.OpenFile(d.file(name), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	i, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !i.Mode().IsRegular() || i.Size() > maxFile {
+		return nil, fmt.Errorf("%s is no file that svcc has written", d.file(name))
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// isSum says whether a text is a sum as sumOf writes it: nothing else may become
+// part of a path.
+func isSum(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size
+}
+
 // keep stores a text under its sum, which it returns. A text that is there
 // already is not written again.
 func (d *Dir) keep(text []byte, suffix string) (string, error) {
 	sum := sumOf(text)
-	if old, err := os.ReadFile(d.file(sum + suffix)); err == nil && bytes.Equal(old, text) {
+	if old, err := d.read(sum + suffix); err == nil && bytes.Equal(old, text) {
 		return sum, nil
 	}
 	return sum, d.write(sum+suffix, text)
@@ -78,7 +108,10 @@ func sumOf(text []byte) string {
 
 // load reads a text by its sum.
 func (d *Dir) load(sum, suffix string) ([]byte, error) {
-	text, err := os.ReadFile(d.file(sum + suffix))
+	if !isSum(sum) {
+		return nil, fmt.Errorf("%s names no state of the rules (%q); svcc remove starts afresh", d.path, sum)
+	}
+	text, err := d.read(sum + suffix)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +126,7 @@ func (d *Dir) Ruleset(sum string) ([]byte, error) { return d.load(sum, rulesSuff
 
 // readJSON reads a file into v and says whether there is one.
 func (d *Dir) readJSON(name string, v any) (bool, error) {
-	text, err := os.ReadFile(d.file(name))
+	text, err := d.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

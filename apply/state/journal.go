@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -14,6 +15,9 @@ func (d *Dir) Journal() (*Journal, error) {
 	found, err := d.readJSON(journalFile, &j)
 	if !found {
 		return nil, err
+	}
+	if !isSum(j.Undo) {
+		return nil, fmt.Errorf("%s says nothing of a run; move it away if svcc status then says what is right", d.file(journalFile))
 	}
 	return &j, nil
 }

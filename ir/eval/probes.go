@@ -38,7 +38,10 @@ func Probes(p *ir.Program) iter.Seq[Probe] { return probes(p, math.MaxInt) }
 // holds for some endpoints of a service holds for all.
 func Sample(p *ir.Program) iter.Seq[Probe] { return probes(p, sampleSize) }
 
-const sampleSize = 16
+const (
+	sampleSize   = 16
+	sampleRanges = 64 // source ranges of one service, which cost alike
+)
 
 func probes(p *ir.Program, hairpins int) iter.Seq[Probe] {
 	return func(yield func(Probe) bool) {
@@ -311,7 +314,7 @@ func (b *prober) nodePortsAt(f ir.Frontend) {
 // an address that the node bears and at one that it does not.
 func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
 	bound := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
-	for _, r := range s.SourceRanges {
+	for _, r := range spread(s.SourceRanges, max(b.hairpins, sampleRanges)) {
 		first, last := r.Addr(), lastOf(r)
 		for _, a := range []netip.Addr{first.Prev(), first, last, last.Next()} {
 			if a.IsValid() && b.program.Family.Of(a) {
@@ -368,11 +371,11 @@ func (b *prober) strangers(s *ir.ServicePort, dst netip.AddrPort) {
 }
 
 // spread takes n of a list, the first and the last among them.
-func spread(list []ir.Endpoint, n int) []ir.Endpoint {
+func spread[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
 	}
-	out := make([]ir.Endpoint, n)
+	out := make([]T, n)
 	for i := range out {
 		out[i] = list[i*(len(list)-1)/(n-1)]
 	}
