@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 15m
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test golden kernel fuzz bench bench-kernel lint tidy dist dist-check
+.PHONY: help build demo test golden kernel fuzz bench bench-apply bench-kernel lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fuzz: ## each fuzz target for FUZZTIME (default 2m)
 
 bench: ## time, memory and size of builds of 100, 1000 and 10000 services
 	$(GO) run ./golden/bench
+
+bench-apply: ## what an apply costs on a node with 10000 services (root, 2 minutes)
+	$(GO) run ./golden/applybench $(ARGS)
 
 bench-kernel: ## what rules cost in the kernel, at each level and of each iptables (root, 15 minutes; ARGS=-quick: 3)
 	$(GO) run ./golden/kernelbench $(ARGS)

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"svcc/apply"
+	"svcc/apply/iptables"
+	"svcc/apply/state"
+	"svcc/compiler"
+	"svcc/emit"
+	"svcc/golden/cluster"
+)
+
+func main() {
+	services := flag.Int("services", 10000, "how many services")
+	level := flag.Int("O", 1, "the level of the rules")
+	flag.Parse()
+	if err := run(*services, *level); err != nil {
+		fmt.Fprintln(os.Stderr, "applybench:", err)
+		os.Exit(1)
+	}
+}
+
+// inside tells the child that it is in its own namespace.
+const inside = "APPLYBENCH_INSIDE"
+
+func run(services, level int) error {
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+		cmd.Env = append(os.Environ(), inside+"=1")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+		return cmd.Run()
+	}
+	dir, err := os.MkdirTemp("", "applybench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Setenv("XTABLES_LOCKFILE", dir+"/lock"); err != nil {
+		return err
+	}
+	old, changed, err := rulesets(dir, services, level)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d services, -O%d; CPU seconds of tools and of svcc, and svcc's peak memory\n", services, level)
+	for _, flavour := range []string{"nft", "legacy"} {
+		if err := measure(dir, flavour, old, changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rulesets compiles a cluster, and the same with one endpoint more.
+func rulesets(dir string, services, level int) (old, changed *emit.Ruleset, err error) {
+	c := cluster.Generate(cluster.Options{Services: services, EndpointsPerService: 5, Seed: 1})
+	if old, err = compile(c, dir, level); err != nil {
+		return nil, nil, err
+	}
+	for _, s := range c.Slices {
+		if len(s.Endpoints) > 2 && s.Endpoints[0].Addresses[0] != "" {
+			s.Endpoints = s.Endpoints[1:]
+			break
+		}
+	}
+	changed, err = compile(c, dir, level)
+	return old, changed, err
+}
+
+func compile(c *cluster.Cluster, dir string, level int) (*emit.Ruleset, error) {
+	manifests := dir + "/manifests"
+	if err := c.WriteJSON(manifests); err != nil {
+		return nil, err
+	}
+	o := compiler.NewOptions()
+	node, pods := "node-0", cluster.PodCIDR
+	o.Paths, o.Level, o.NoProof = []string{manifests}, level, true
+	o.Flags.Node, o.Flags.ClusterCIDR = &node, &pods
+	r, err := compiler.Compile(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.Units == nil {
+		return nil, fmt.Errorf("the cluster has errors: %v", r.Diagnostics.Errors()[0])
+	}
+	return r.Ruleset(false)
+}
+
+// cost is what a step took.
+type cost struct{ tools, own time.Duration }
+
+func timed(do func() error) (cost, error) {
+	t, o := used(unix.RUSAGE_CHILDREN), used(unix.RUSAGE_SELF)
+	err := do()
+	return cost{used(unix.RUSAGE_CHILDREN) - t, used(unix.RUSAGE_SELF) - o}, err
+}
+
+func used(who int) time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(who, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func peak() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss / 1024
+}
+
+// measure prints one flavour's costs and how they stand to each other.
+func measure(dir, flavour string, old, changed *emit.Ruleset) error {
+	target := &iptables.Target{Runner: apply.Exec{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second}
+	engine := &apply.Engine{
+		Target: target, State: state.At(dir + "/state-" + flavour), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Options: apply.Options{Mode: "iptables", Node: "node-0", AllowShrink: true, LockTimeout: time.Second},
+	}
+	ctx := context.Background()
+	put := func(rs *emit.Ruleset) func() error {
+		return func() error { _, err := engine.Apply(ctx, rs); return err }
+	}
+	costs := map[string]cost{}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"restore", func() error { return restore(flavour, old) }},
+		{"clear", func() error { return restore(flavour, nil) }},
+		{"first apply", put(old)},
+		{"change", put(changed)},
+		{"no-op", put(changed)},
+		{"read", func() error { _, err := target.Observe(ctx); return err }},
+		{"end", func() error { _, err := engine.Remove(ctx); return err }},
+	} {
+		var err error
+		if costs[step.name], err = timed(step.do); err != nil {
+			return fmt.Errorf("%s, %s: %w", flavour, step.name, err)
+		}
+		c := costs[step.name]
+		fmt.Printf("  %-7s %-12s tools %6.2f  svcc %6.2f  %4d MB\n", flavour, step.name, c.tools.Seconds(), c.own.Seconds(), peak())
+	}
+	all := func(c cost) float64 { return (c.tools + c.own).Seconds() }
+	fmt.Printf("  %-7s change over restore, tools: %.3f; no-op over read, all: %.2f\n", flavour,
+		costs["change"].tools.Seconds()/costs["restore"].tools.Seconds(), all(costs["no-op"])/all(costs["read"]))
+	return nil
+}
+
+// restore loads the whole as it is, or empties the tables.
+func restore(flavour string, rs *emit.Ruleset) error {
+	text := []byte("*filter\nCOMMIT\n*nat\nCOMMIT\n")
+	if rs != nil {
+		text = rs.Sections[0].Text
+	}
+	_, err := apply.Exec{}.Run(context.Background(), apply.Input{Tool: "iptables-" + flavour + "-restore", Stdin: text})
+	return err
+}
