@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"svcc/apply"
 	"svcc/apply/iptables"
@@ -63,17 +65,32 @@ func run(services, level int) error {
 	return nil
 }
 
-// rulesets compiles a cluster, and the same with one endpoint more.
+// shrink takes one endpoint, if it is ready, from a plain service.
+func shrink(c *cluster.Cluster) bool {
+	plain := map[string]bool{}
+	for _, s := range c.Services {
+		plain[s.Namespace+"/"+s.Name] = s.Spec.Type == corev1.ServiceTypeClusterIP && s.Spec.ClusterIP != corev1.ClusterIPNone
+	}
+	for _, s := range c.Slices {
+		if len(s.Endpoints) < 3 || !plain[s.Namespace+"/"+s.Labels[discoveryv1.LabelServiceName]] {
+			continue
+		}
+		if ready := s.Endpoints[0].Conditions.Ready; ready == nil || *ready {
+			s.Endpoints = s.Endpoints[1:]
+			return true
+		}
+	}
+	return false
+}
+
+// rulesets compiles a cluster, and the same with one endpoint less.
 func rulesets(dir string, services, level int) (old, changed *emit.Ruleset, err error) {
 	c := cluster.Generate(cluster.Options{Services: services, EndpointsPerService: 5, Seed: 1})
 	if old, err = compile(c, dir, level); err != nil {
 		return nil, nil, err
 	}
-	for _, s := range c.Slices {
-		if len(s.Endpoints) > 2 && s.Endpoints[0].Addresses[0] != "" {
-			s.Endpoints = s.Endpoints[1:]
-			break
-		}
+	if !shrink(c) {
+		return nil, nil, fmt.Errorf("no service has three endpoints")
 	}
 	changed, err = compile(c, dir, level)
 	return old, changed, err
