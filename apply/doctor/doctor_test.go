@@ -214,7 +214,7 @@ func TestFindings(t *testing.T) {
 		{"state directory", func(n *node) { n.state(0o700, "") }, nil, ""},
 		{"state is a file", func(n *node) { n.StateDir = filepath.Join(n.Root, "proc/1/comm") }, []string{"state fail"}, "--state-dir"},
 		{"anybody may write the state", func(n *node) { n.state(0o777, "") }, []string{"state fail"}, "chmod"},
-		{"an interrupted run", func(n *node) { n.state(0o700, "{}") }, []string{"state warn"}, "svcc apply"},
+		{"an interrupted run", func(n *node) { n.state(0o700, `{"undo":"`+strings.Repeat("0", 64)+`"}`) }, []string{"state warn"}, "svcc apply"},
 		{"a broken journal", func(n *node) { n.state(0o700, "{") }, []string{"state fail"}, "remove"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
