@@ -4,30 +4,15 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"svcc/apply"
 	"svcc/apply/doctor"
 	"svcc/apply/sysctl"
 	"svcc/golden/lab"
 )
-
-// enter puts the test's thread, which ends with it, into a network namespace of
-// its own. Without root a kernel test is skipped, and fails where CI is set.
-func enter(t *testing.T) {
-	t.Helper()
-	lab.Need(t, lab.Root())
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
-}
 
 func feed(t *testing.T, stdin, tool string, args ...string) {
 	t.Helper()
@@ -41,7 +26,7 @@ func feed(t *testing.T, stdin, tool string, args ...string) {
 // A real kernel: all that svcc writes can be loaded here, and what is put in
 // the way is found, named, and where a setting does it, mended.
 func TestKernel(t *testing.T) {
-	enter(t)
+	lab.Enter(t)
 	d := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: filepath.Join(t.TempDir(), "none"), Programs: both()}
 	if _, err := sysctl.Set("/", []sysctl.Sysctl{{Name: "net/ipv4/ip_forward", Value: "0"}, {Name: "net/ipv6/conf/all/forwarding", Value: "0"}}); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"svcc/apply"
 	rules "svcc/emit/iptables"
@@ -118,31 +114,15 @@ func canonical(dump string) string {
 }
 
 // namespace is a network namespace for the real tools.
-type namespace struct{ work chan func() }
+type namespace struct{ lab.Thread }
 
 func newNamespace(t *testing.T) namespace {
 	t.Helper()
-	lab.Need(t, lab.Root(), lab.Tools("iptables-legacy-restore"))
-	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
-	n := namespace{make(chan func())}
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends, and the namespace
-		failed <- unix.Unshare(unix.CLONE_NEWNET)
-		for f := range n.work {
-			f()
-		}
-	}()
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { close(n.work) })
-	return n
+	lab.Need(t, lab.Tools("iptables-legacy-restore"))
+	return namespace{lab.NewThread(t)}
 }
 
 func (n namespace) run(in apply.Input) (out []byte, err error) {
-	done := make(chan struct{})
-	n.work <- func() { out, err = apply.Exec{}.Run(context.Background(), in); close(done) }
-	<-done
+	n.Do(func() { out, err = apply.Exec{}.Run(context.Background(), in) })
 	return out, err
 }

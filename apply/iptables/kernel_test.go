@@ -3,8 +3,6 @@ package iptables
 import (
 	"context"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -21,7 +19,7 @@ import (
 // namespace runs tools in a network namespace of its own, which ends with the
 // test.
 type namespace struct {
-	work chan func()
+	lab.Thread
 	runs []apply.Input
 }
 
@@ -29,30 +27,14 @@ type namespace struct {
 // it, so that no test of the kernel can vanish unseen.
 func newNamespace(t testing.TB, flavour string) *namespace {
 	t.Helper()
-	lab.Need(t, lab.Root(), lab.Tools("iptables-"+flavour+"-restore"))
-	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
-	n := &namespace{work: make(chan func())}
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends, and the namespace
-		failed <- unix.Unshare(unix.CLONE_NEWNET)
-		for f := range n.work {
-			f()
-		}
-	}()
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { close(n.work) })
-	return n
+	lab.Need(t, lab.Tools("iptables-"+flavour+"-restore"))
+	return &namespace{Thread: lab.NewThread(t)}
 }
 
 // Run implements apply.Runner.
 func (n *namespace) Run(ctx context.Context, in apply.Input) (out []byte, err error) {
 	n.runs = append(n.runs, in)
-	done := make(chan struct{})
-	n.work <- func() { out, err = apply.Exec{}.Run(ctx, in); close(done) }
-	<-done
+	n.Do(func() { out, err = apply.Exec{}.Run(ctx, in) })
 	return out, err
 }
 

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"svcc/golden/lab"
 )
 
 const repository = "../../.."
@@ -61,7 +63,7 @@ func inFlavour(t *testing.T, flavour string) string {
 
 // What the manifests and the unit say of capabilities is so.
 func TestKernelLeastPrivileges(t *testing.T) {
-	ownNamespace(t)
+	lab.Enter(t)
 	dir := t.TempDir()
 	svcc, rules := asCommand(t, dir), exampleRules(t, dir)
 	const rehearsal = "not tried in a network namespace"
@@ -93,7 +95,7 @@ func TestKernelLeastPrivileges(t *testing.T) {
 // The image's script puts svcc on the host and runs it there, with no more
 // capabilities than the manifests give.
 func TestKernelOnHost(t *testing.T) {
-	ownNamespace(t)
+	lab.Enter(t)
 	dir := t.TempDir()
 	svcc, rules := asCommand(t, dir), exampleRules(t, dir)
 	script, err := filepath.Abs(filepath.Join(repository, "deploy/on-host.sh"))

@@ -4,26 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"svcc/golden/lab"
 )
-
-// ownNamespace puts the test's thread, which ends with it, into a network
-// namespace of its own, where nothing is set up.
-func ownNamespace(t *testing.T) {
-	t.Helper()
-	lab.Need(t, lab.Root())
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
-}
 
 func runDoctor(t *testing.T, wantCode int, args ...string) string {
 	t.Helper()
@@ -36,7 +21,7 @@ func runDoctor(t *testing.T, wantCode int, args ...string) string {
 }
 
 func TestKernelDoctor(t *testing.T) {
-	ownNamespace(t)
+	lab.Enter(t)
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +50,7 @@ func TestKernelDoctor(t *testing.T) {
 
 // What a ruleset needs is asked for it.
 func TestKernelDoctorForRuleset(t *testing.T) {
-	ownNamespace(t)
+	lab.Enter(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "node.rules")
 	manifest := `apiVersion: v1
