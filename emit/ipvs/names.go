@@ -1,0 +1,102 @@
+package ipvs
+
+import (
+	"slices"
+	"strings"
+
+	"svcc/ir"
+)
+
+// Link is the dummy device that carries the service addresses.
+const Link = "kube-ipvs0"
+
+// The sets, by kube-proxy's names but for the last, which is svcc's own.
+const (
+	setLoopback       = "KUBE-LOOP-BACK"
+	setClusterIP      = "KUBE-CLUSTER-IP"
+	setExternal       = "KUBE-EXTERNAL-IP"
+	setExternalLocal  = "KUBE-EXTERNAL-IP-LOCAL"
+	setBalancer       = "KUBE-LOAD-BALANCER"
+	setBalancerGuard  = "KUBE-LOAD-BALANCER-FW"
+	setBalancerLocal  = "KUBE-LOAD-BALANCER-LOCAL"
+	setBalancerNode   = "KUBE-LOAD-BALANCER-SOURCE-IP"
+	setBalancerRanges = "KUBE-LOAD-BALANCER-SOURCE-CIDR"
+	setPortTCP        = "KUBE-NODE-PORT-TCP"
+	setPortLocalTCP   = "KUBE-NODE-PORT-LOCAL-TCP"
+	setPortUDP        = "KUBE-NODE-PORT-UDP"
+	setPortLocalUDP   = "KUBE-NODE-PORT-LOCAL-UDP"
+	setPortSCTP       = "KUBE-NODE-PORT-SCTP-HASH"
+	setPortLocalSCTP  = "KUBE-NODE-PORT-LOCAL-SCTP-HASH"
+	setHealthCheck    = "KUBE-HEALTH-CHECK-NODE-PORT"
+	setAddresses      = "KUBE-IPVS-IPS"
+	setNoLocal        = "KUBE-NO-LOCAL-ENDPOINTS"
+)
+
+// The types of sets.
+const (
+	typeIPPortIP  = "hash:ip,port,ip"
+	typeIPPort    = "hash:ip,port"
+	typeIPPortNet = "hash:ip,port,net"
+	typePort      = "bitmap:port"
+	typeIP        = "hash:ip"
+)
+
+// setTypes has every set of ours in the order in which they are written, which
+// is kube-proxy's.
+var setTypes = []struct{ name, kind string }{
+	{setLoopback, typeIPPortIP},
+	{setClusterIP, typeIPPort},
+	{setExternal, typeIPPort},
+	{setExternalLocal, typeIPPort},
+	{setBalancer, typeIPPort},
+	{setBalancerGuard, typeIPPort},
+	{setBalancerLocal, typeIPPort},
+	{setBalancerNode, typeIPPortIP},
+	{setBalancerRanges, typeIPPortNet},
+	{setPortTCP, typePort},
+	{setPortLocalTCP, typePort},
+	{setPortUDP, typePort},
+	{setPortLocalUDP, typePort},
+	{setPortSCTP, typeIPPort},
+	{setPortLocalSCTP, typeIPPort},
+	{setHealthCheck, typePort},
+	{setAddresses, typeIP},
+	{setNoLocal, typeIPPort},
+}
+
+// maxSetName is how long the kernel lets a set's name be (IPSET_MAXNAMELEN).
+const maxSetName = 31
+
+// SetName is a set's name in a family: as it is in IPv4; in IPv6 with "KUBE-6-"
+// for "KUBE-", cut to what the kernel takes, as kube-proxy does.
+func SetName(f ir.Family, name string) string {
+	if f == ir.IPv6 {
+		name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
+	}
+	return name[:min(len(name), maxSetName)]
+}
+
+// Temporary is the name under which a set is filled before it is swapped in. No
+// set of ours has it: all begin with KUBE-.
+func Temporary(name string) string {
+	name = "SVCC" + strings.TrimPrefix(name, "KUBE")
+	return name[:min(len(name), maxSetName)]
+}
+
+// SetNames lists the names of our sets in a family, in the order in which they
+// are written.
+func SetNames(f ir.Family) []string {
+	out := make([]string, len(setTypes))
+	for i, t := range setTypes {
+		out[i] = SetName(f, t.name)
+	}
+	return out
+}
+
+// OwnedSet says whether a set is ours, kube-proxy's left-overs and sets that an
+// interrupted run was filling included.
+func OwnedSet(name string) bool {
+	return slices.ContainsFunc([]ir.Family{ir.IPv4, ir.IPv6}, func(f ir.Family) bool {
+		return slices.ContainsFunc(SetNames(f), func(own string) bool { return name == own || name == Temporary(own) })
+	})
+}

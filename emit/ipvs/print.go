@@ -1,0 +1,84 @@
+package ipvs
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"svcc/ir"
+)
+
+// inet is a family as ipset names it.
+func inet(f ir.Family) string {
+	if f == ir.IPv6 {
+		return "inet6"
+	}
+	return "inet"
+}
+
+// Create is the command that makes a set: "create NAME TYPE ...", without the
+// line's end.
+func (s *Set) Create(f ir.Family) string { return s.create(s.Name, f) }
+
+// CreateTemporary is Create under the temporary name.
+func (s *Set) CreateTemporary(f ir.Family) string { return s.create(Temporary(s.Name), f) }
+
+func (s *Set) create(name string, f ir.Family) string {
+	if s.Type == typePort {
+		return fmt.Sprintf("create %s %s range 0-65535", name, s.Type)
+	}
+	return fmt.Sprintf("create %s %s family %s hashsize %d maxelem %d", name, s.Type, inet(f), s.HashSize, s.MaxElem)
+}
+
+// setsText fills each set anew. Whoever loads it by hand sees the sets short of
+// entries for a moment; apply swaps them in instead.
+func (s *State) setsText() []byte {
+	var b []byte
+	for _, x := range s.Sets {
+		b = fmt.Appendf(b, "%s -exist\nflush %s\n", x.Create(s.Family), x.Name)
+	}
+	for _, x := range s.Sets {
+		for _, e := range x.Entries {
+			b = append(append(append(append(append(b, "add "...), x.Name...), ' '), e...), '\n')
+		}
+	}
+	return b
+}
+
+// addressesText is for "ip -force -batch": the link may exist.
+func (s *State) addressesText() []byte {
+	b := fmt.Appendf(nil, "link add %s type dummy\n", Link)
+	for _, a := range s.Addresses {
+		b = fmt.Appendf(b, "address replace %s dev %s nodad\n", netip.PrefixFrom(a, a.BitLen()), Link)
+	}
+	return b
+}
+
+// serversText is as "ipvsadm -Sn" prints it, in the order of keys.
+func (s *State) serversText() []byte {
+	var b strings.Builder
+	for _, v := range s.Servers {
+		key := v.Key.String()
+		fmt.Fprintf(&b, "-A %s -s %s", key, v.Scheduler)
+		if v.Timeout > 0 {
+			fmt.Fprintf(&b, " -p %d", v.Timeout)
+			if s.Family == ir.IPv6 {
+				b.WriteString(" -M 128")
+			}
+		}
+		if len(v.Flags) > 0 {
+			fmt.Fprintf(&b, " -b %s", strings.Join(v.Flags, ","))
+		}
+		b.WriteByte('\n')
+		for _, d := range v.Destinations {
+			fmt.Fprintf(&b, "-a %s -r %s -m -w %d\n", key, d.Address, d.Weight)
+		}
+	}
+	return []byte(b.String())
+}
+
+// options are ipvsadm's for each protocol.
+var options = map[ir.Protocol]string{ir.TCP: "-t", ir.UDP: "-u", ir.SCTP: "--sctp-service"}
+
+// String gives a key as ipvsadm -S prints it: "-t 10.96.0.10:80".
+func (k Key) String() string { return options[k.Protocol] + " " + k.Address.String() }

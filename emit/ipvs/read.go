@@ -1,0 +1,228 @@
+package ipvs
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// ReadState reads the sections of one family: those that Sections gives, or
+// what ipset save, iptables-save, ip -batch and ipvsadm -Sn have to say. Other
+// programs' sets and servers are read as well. A tool may have several sections.
+// Errors name section and line.
+func ReadState(f ir.Family, sections []emit.Section) (*State, error) {
+	r := &reader{state: &State{Family: f}, sets: map[string]*Set{}, servers: map[Key]*Server{}}
+	for _, s := range sections {
+		if s.Family != f {
+			return nil, fmt.Errorf("section %s %s: not of %s", s.Tool, s.Family, f)
+		}
+		if err := r.section(s); err != nil {
+			return nil, fmt.Errorf("section %s %s: %w", s.Tool, s.Family, err)
+		}
+	}
+	r.finish()
+	return r.state, nil
+}
+
+// reader collects a State line by line.
+type reader struct {
+	state   *State
+	sets    map[string]*Set
+	servers map[Key]*Server
+}
+
+func (r *reader) section(s emit.Section) error {
+	var line func(words []string) error
+	switch s.Tool {
+	case ToolGlue:
+		r.state.Glue = append(r.state.Glue, s.Text...)
+		return nil
+	case ToolSets:
+		line = r.setLine
+	case ToolAddresses:
+		line = r.addressLine
+	case ToolServers:
+		line = r.serverLine
+	default:
+		return fmt.Errorf("not one of the ipvs mode")
+	}
+	n := 0
+	for text := range bytes.Lines(s.Text) {
+		n++
+		words := strings.Fields(string(text))
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		if err := line(words); err != nil {
+			return fmt.Errorf("line %d: %.120q: %w", n, bytes.TrimSpace(text), err)
+		}
+	}
+	return nil
+}
+
+func (r *reader) finish() {
+	s := r.state
+	for _, x := range s.Sets {
+		slices.Sort(x.Entries)
+		x.Entries = slices.Compact(x.Entries)
+	}
+	slices.SortFunc(s.Addresses, netip.Addr.Compare)
+	s.Addresses = slices.Compact(s.Addresses)
+	for _, v := range s.Servers {
+		slices.SortFunc(v.Destinations, func(a, b Destination) int { return a.Address.Compare(b.Address) })
+	}
+	slices.SortFunc(s.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
+}
+
+// setLine reads "create NAME TYPE ...", "flush NAME" or "add NAME ENTRY".
+func (r *reader) setLine(w []string) error {
+	if len(w) < 2 {
+		return fmt.Errorf("not a command of ipset restore")
+	}
+	set := r.sets[w[1]]
+	switch {
+	case w[0] == "create" && len(w) > 2:
+		return r.createSet(w)
+	case set == nil:
+		return fmt.Errorf("set %s is not created before", w[1])
+	case w[0] == "flush" && len(w) == 2:
+		set.Entries = nil
+		return nil
+	case w[0] == "add" && (len(w) == 3 || len(w) == 4 && w[3] == "-exist"):
+		set.Entries = append(set.Entries, w[2])
+		return nil
+	}
+	return fmt.Errorf("not a command of ipset restore that is understood")
+}
+
+// createSet reads a set's head. Options without a meaning of their own, such as
+// the seed that ipset save prints, are passed over.
+func (r *reader) createSet(w []string) error {
+	if r.sets[w[1]] != nil {
+		return fmt.Errorf("set %s is created again", w[1])
+	}
+	set := &Set{Name: w[1], Type: w[2]}
+	for i := 3; i+1 < len(w); i++ {
+		var err error
+		switch w[i] {
+		case "hashsize":
+			set.HashSize, err = strconv.Atoi(w[i+1])
+		case "maxelem":
+			set.MaxElem, err = strconv.Atoi(w[i+1])
+		}
+		if err != nil {
+			return fmt.Errorf("%s is no number", w[i+1])
+		}
+	}
+	r.sets[set.Name] = set
+	r.state.Sets = append(r.state.Sets, set)
+	return nil
+}
+
+// addressLine reads "address replace ADDR/BITS dev LINK ...". The link's own
+// line says nothing more.
+func (r *reader) addressLine(w []string) error {
+	if w[0] == "link" {
+		return nil
+	}
+	if len(w) < 5 || w[0] != "address" || w[1] != "replace" || w[3] != "dev" || w[4] != Link {
+		return fmt.Errorf("not \"address replace ADDRESS dev %s\"", Link)
+	}
+	p, err := netip.ParsePrefix(w[2])
+	if err != nil || !p.IsSingleIP() || !r.state.Family.Of(p.Addr()) {
+		return fmt.Errorf("%s is no single address of the family", w[2])
+	}
+	r.state.Addresses = append(r.state.Addresses, p.Addr())
+	return nil
+}
+
+// serverLine reads "-A KEY ..." or "-a KEY -r ADDR ...".
+func (r *reader) serverLine(w []string) error {
+	if len(w) < 3 {
+		return fmt.Errorf("not a command of ipvsadm -R")
+	}
+	key, err := r.key(w[1], w[2])
+	if err != nil {
+		return err
+	}
+	switch w[0] {
+	case "-A":
+		return r.addServer(key, w[3:])
+	case "-a":
+		return r.addDestination(key, w[3:])
+	}
+	return fmt.Errorf("not a command of ipvsadm -R that is understood")
+}
+
+func (r *reader) key(option, address string) (Key, error) {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || !r.state.Family.Of(a.Addr()) {
+		return Key{}, fmt.Errorf("%s is no address and port of the family", address)
+	}
+	for p, o := range options {
+		if o == option {
+			return Key{Protocol: p, Address: a}, nil
+		}
+	}
+	return Key{}, fmt.Errorf("%s is none of -t, -u, --sctp-service", option)
+}
+
+func (r *reader) addServer(key Key, w []string) error {
+	if r.servers[key] != nil {
+		return fmt.Errorf("virtual server %s is there already", key)
+	}
+	v := &Server{Key: key}
+	for ; len(w) > 1; w = w[2:] {
+		var err error
+		switch w[0] {
+		case "-s":
+			v.Scheduler = w[1]
+		case "-p":
+			v.Timeout, err = strconv.Atoi(w[1])
+		case "-b":
+			v.Flags = strings.Split(w[1], ",")
+			slices.Sort(v.Flags)
+		case "-M":
+		default:
+			err = fmt.Errorf("option %s is not understood", w[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(w) > 0 || v.Scheduler == "" {
+		return fmt.Errorf("options come in pairs, and -s is one")
+	}
+	r.servers[key] = v
+	r.state.Servers = append(r.state.Servers, v)
+	return nil
+}
+
+func (r *reader) addDestination(key Key, w []string) error {
+	v := r.servers[key]
+	if v == nil {
+		return fmt.Errorf("virtual server %s is not there", key)
+	}
+	if len(w) != 5 || w[0] != "-r" || w[2] != "-m" || w[3] != "-w" {
+		return fmt.Errorf("not \"-r ADDRESS -m -w WEIGHT\"")
+	}
+	a, err := netip.ParseAddrPort(w[1])
+	if err != nil || !r.state.Family.Of(a.Addr()) {
+		return fmt.Errorf("%s is no address and port of the family", w[1])
+	}
+	weight, err := strconv.Atoi(w[4])
+	if err != nil || weight < 0 {
+		return fmt.Errorf("weight %s is no number", w[4])
+	}
+	if slices.ContainsFunc(v.Destinations, func(d Destination) bool { return d.Address == a }) {
+		return fmt.Errorf("%s is a destination of %s already", a, key)
+	}
+	v.Destinations = append(v.Destinations, Destination{Address: a, Weight: weight})
+	return nil
+}

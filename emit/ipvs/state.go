@@ -1,0 +1,92 @@
+package ipvs
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// State is what IPVS mode puts into the kernel for one family. Its sections say
+// the same; see Sections and ReadState.
+type State struct {
+	Family    ir.Family
+	Sets      []*Set       // in the order of SetNames
+	Glue      []byte       // for iptables-restore
+	Addresses []netip.Addr // that Link carries, sorted
+	Servers   []*Server    // sorted by Key
+}
+
+// Key names a virtual server in the kernel.
+type Key struct {
+	Protocol ir.Protocol
+	Address  netip.AddrPort
+}
+
+// Compare orders keys by address, port and protocol.
+func (k Key) Compare(l Key) int {
+	return cmp.Or(k.Address.Compare(l.Address), cmp.Compare(k.Protocol, l.Protocol))
+}
+
+// Server is a virtual server.
+type Server struct {
+	Key
+	Scheduler    string        // "rr"
+	Flags        []string      // the scheduler's, as ipvsadm -b spells them, sorted
+	Timeout      int           // of persistence, in seconds; 0 for none
+	Destinations []Destination // sorted by address
+}
+
+// Destination is a real server. All of ours are forwarded to by masquerading
+// (ipvsadm -m).
+type Destination struct {
+	Address netip.AddrPort
+	Weight  int
+}
+
+// SameService says that both are alike but for their destinations.
+func (s *Server) SameService(t *Server) bool {
+	return s.Key == t.Key && s.Scheduler == t.Scheduler && s.Timeout == t.Timeout && slices.Equal(s.Flags, t.Flags)
+}
+
+// Set is an ipset. Entries are in ipset's own spelling, sorted.
+type Set struct {
+	Name, Type        string
+	HashSize, MaxElem int // 0 for a bitmap
+	Entries           []string
+}
+
+// The tools whose syntax the sections are in.
+const (
+	ToolSets      = "ipset-restore"
+	ToolGlue      = "iptables-restore"
+	ToolAddresses = "ip-batch"
+	ToolServers   = "ipvsadm-restore"
+)
+
+// Sections prints a State, in the order in which it is safe to load: what
+// masquerades is there before the first address and the first server.
+func (s *State) Sections() []emit.Section {
+	section := func(tool string, text []byte) emit.Section {
+		return emit.Section{Tool: tool, Family: s.Family, Text: text}
+	}
+	return []emit.Section{
+		section(ToolSets, s.setsText()),
+		section(ToolGlue, s.Glue),
+		section(ToolAddresses, s.addressesText()),
+		section(ToolServers, s.serversText()),
+	}
+}
+
+// Set gives a set by its name in IPv4; nil if there is none.
+func (s *State) Set(name string) *Set {
+	name = SetName(s.Family, name)
+	for _, x := range s.Sets {
+		if x.Name == name {
+			return x
+		}
+	}
+	return nil
+}
