@@ -35,6 +35,8 @@ func (o *Options) check(f Family) error {
 		return fmt.Errorf("pod range %s is not %s", o.Pods.Prefix, f)
 	case o.NodePorts.All && len(o.NodePorts.Addrs)+len(o.NodePorts.Prefixes) > 0:
 		return errors.New("node ports at all addresses and at some")
+	case o.Virtual != nil:
+		return o.Virtual.check(f, o)
 	}
 	return nil
 }
@@ -70,6 +72,8 @@ func (s *ServicePort) checkLists() error {
 	switch {
 	case len(s.Frontends) == 0:
 		return errors.New("no frontend")
+	case s.Scheduler != "" && !slices.Contains(Schedulers, s.Scheduler):
+		return fmt.Errorf("scheduler %q does not exist", s.Scheduler)
 	case !s.Usable && len(s.Cluster)+len(s.Local) > 0:
 		return errors.New("endpoints of a service port that has none to use")
 	case s.has(external) && s.Usable && len(s.Cluster) == 0:

@@ -32,6 +32,8 @@ type Entry struct {
 	Frontend
 	Service PortName
 	Next    Step
+	// Scheduler is the service port's; see ServicePort.
+	Scheduler string
 }
 
 // OpenPort is a port that the filter accepts.

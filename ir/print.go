@@ -79,6 +79,9 @@ func (o *Options) print(w io.Writer) {
 	if o.DropInvalid {
 		fmt.Fprint(w, "  drop invalid")
 	}
+	if o.Virtual != nil {
+		o.Virtual.print(w)
+	}
 	fmt.Fprintf(w, "\n  pods %s\n  node ports at %s\n", o.Pods, o.NodePorts)
 }
 
@@ -170,6 +173,9 @@ func (s *ServicePort) printRest(w io.Writer) {
 	}
 	if s.AffinitySeconds > 0 {
 		printRow(w, "affinity", fmt.Sprintf("%d s", s.AffinitySeconds))
+	}
+	if s.Scheduler != "" {
+		printRow(w, "scheduler", s.Scheduler)
 	}
 	if s.HealthCheckNodePort > 0 {
 		printRow(w, "health-check", fmt.Sprint(s.HealthCheckNodePort))

@@ -26,6 +26,9 @@ func (g *Graph) Print(w io.Writer) error {
 		if e.Kind == NodePort {
 			dest = "node-port " + dest
 		}
+		if e.Scheduler != "" {
+			dest += " by " + e.Scheduler
+		}
 		fmt.Fprintf(b, "  %-7s%-40s %s\n", lead, dest, p.ref(e.Next))
 	}
 	for i := 0; i < len(p.order); i++ { // ref adds to order as it meets steps

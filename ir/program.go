@@ -46,6 +46,10 @@ type ServicePort struct {
 	// AffinitySeconds is how long a client is remembered; 0 without affinity.
 	AffinitySeconds int
 
+	// Scheduler shares connections out where virtual servers do; "" for the
+	// node's (Virtual.Scheduler).
+	Scheduler string
+
 	// SourceRanges limits who may use the LoadBalancer frontends, in the
 	// manifest's order; empty means everybody. NodeAllowed says that a range
 	// holds this node's address: then each of those frontends' addresses is

@@ -167,6 +167,12 @@ func readMark(p *Program, text string) error {
 	}
 	p.Options.MasqueradeMark = uint32(mark)
 	for _, f := range fields[1:] {
+		if known, err := p.Options.readVirtual(f); known || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		switch f {
 		case "masquerade all":
 			p.Options.MasqueradeAll = true
@@ -179,6 +185,18 @@ func readMark(p *Program, text string) error {
 		}
 	}
 	return nil
+}
+
+// readVirtual takes a field that is a Virtual's; false if it is none.
+func (o *Options) readVirtual(field string) (known bool, err error) {
+	if name, ok := strings.CutPrefix(field, virtualWord); ok && o.Virtual == nil {
+		o.Virtual = &Virtual{Scheduler: name}
+		return true, nil
+	}
+	if o.Virtual == nil {
+		return false, nil
+	}
+	return o.Virtual.read(field)
 }
 
 // read is the inverse of Detector.String.

@@ -25,6 +25,7 @@ var blockRows = []struct {
 	{"also serving", false, func(r *reader, v string) (err error) { r.extra, err = readAddrPorts(v); return err }},
 	{"not serving", false, func(r *reader, v string) (err error) { r.dead, err = readAddrPorts(v); return err }},
 	{"affinity", false, (*reader).affinity},
+	{"scheduler", false, func(r *reader, v string) error { r.s.Scheduler = v; return nil }},
 	{"health-check", false, (*reader).healthCheck},
 }
 

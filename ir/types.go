@@ -219,7 +219,8 @@ type Options struct {
 	LocalhostNodePorts bool   // node ports answer at 127.0.0.1; always false in IPv6
 	NodePorts          NodePortAddresses
 	Pods               Detector
-	DropInvalid        bool // nf_conntrack_tcp_be_liberal is off
+	DropInvalid        bool     // nf_conntrack_tcp_be_liberal is off
+	Virtual            *Virtual // nil where service addresses are nobody's
 }
 
 // NodePortsAnswer says whether node ports answer at an address; local says
