@@ -1,0 +1,118 @@
+package uml
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// The kernel and its modules, as Debian's package installs them.
+const (
+	kernel    = "linux.uml"
+	moduleDir = "/usr/lib/uml/modules"
+)
+
+// slack is what a kernel gets beyond the time for its tests: to boot, and to
+// end by itself when the tests took too long.
+const slack = 30 * time.Second
+
+// ended is what a kernel left behind.
+type ended struct {
+	result          // valid unless lost says otherwise
+	lost    string  // why there is no result
+	output  string  // what the tests wrote
+	console string  // what the kernel wrote
+	took    float64 // seconds
+}
+
+// boot runs a command, whose binary must be one that calls Main, in a kernel of
+// its own, for at most limit and slack.
+func boot(args []string, s settings) (e ended, err error) {
+	dir, err := os.MkdirTemp("", "uml")
+	if err != nil {
+		return e, err
+	}
+	defer os.RemoveAll(dir)
+	if err := writeJob(dir, args, s.env); err != nil {
+		return e, err
+	}
+	start := time.Now()
+	e.console, e.lost, err = run(kernelArgs(args[0], dir, s), s.limit+slack)
+	if err != nil {
+		return e, err
+	}
+	e.took = time.Since(start).Seconds()
+	output, err := os.ReadFile(filepath.Join(dir, outputFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return e, err
+	}
+	e.output = string(output)
+	text, err := os.ReadFile(filepath.Join(dir, resultFile))
+	if err == nil {
+		err = json.Unmarshal(text, &e.result)
+	}
+	if err != nil && e.lost == "" {
+		e.lost = "the kernel ended early"
+	}
+	return e, nil
+}
+
+func writeJob(dir string, args, env []string) error {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(job{Args: args, Dir: cwd, Env: append(os.Environ(), env...)})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, jobFile), text, 0o644)
+}
+
+// kernelArgs is the kernel's command line. What the kernel does not know of it
+// becomes init's environment.
+func kernelArgs(init, dir string, s settings) []string {
+	return []string{
+		fmt.Sprintf("mem=%dM", s.memory), "uml_dir=" + dir + "/", "umid=kernel",
+		"rootfstype=hostfs", "rootflags=/", "rw", "init=" + init,
+		"con=null", "con0=null,fd:1", "quiet", "panic=1",
+		marker + "=" + dir, goSettings[0], goSettings[1],
+	}
+}
+
+// run runs the kernel to its end or to the limit, and gives what it wrote on
+// its console. Nothing of it is left when run returns.
+func run(args []string, limit time.Duration) (console, lost string, err error) {
+	// The kernel is killed with the thread that starts it, so it does not
+	// outlive this process; no other goroutine may end the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, kernel, args...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	killAll := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel, cmd.WaitDelay = killAll, 5*time.Second
+	if err := cmd.Start(); err != nil {
+		return "", "", err
+	}
+	err = cmd.Wait()
+	killAll() //nolint:errcheck // most times nothing is left
+	switch {
+	case ctx.Err() != nil:
+		lost = fmt.Sprintf("the kernel was killed after %v", limit)
+	case err != nil:
+		lost = fmt.Sprintf("the kernel ended by %v", err)
+	}
+	return said.String(), lost, nil
+}
