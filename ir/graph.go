@@ -36,6 +36,20 @@ type Entry struct {
 	Scheduler string
 }
 
+// AsksWho says that an external entry's way depends on whether a pod or the node
+// itself is the sender, as external traffic policy Local does.
+func (e *Entry) AsksWho() bool { return e.Kind != ClusterIP && asksWho(e.Next) }
+
+func asksWho(s Step) bool {
+	switch s := s.(type) {
+	case *Guard:
+		return s.If.FromPod || s.If.FromNode || asksWho(s.Then) || asksWho(s.Else)
+	case *Masquerade:
+		return s.UnlessPod || asksWho(s.Next)
+	}
+	return false
+}
+
 // OpenPort is a port that the filter accepts.
 type OpenPort struct {
 	Port    uint16

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"net/netip"
+	"slices"
 
 	"svcc/ir"
 )
@@ -13,6 +14,7 @@ type Evaluator struct {
 	addrs   map[addrKey]*row
 	ports   map[portKey]*row
 	open    map[uint16]bool
+	borne   map[netip.Addr]bool // see bears
 }
 
 type addrKey struct {
@@ -31,6 +33,7 @@ type portKey struct {
 type row struct {
 	order    int  // of the rows' services: of two verdicts the first counts
 	external bool // any kind but ClusterIP
+	local    bool // of external policy Local
 	guarded  bool // by source ranges: what is not delivered is dropped
 	refuse   ir.Reason
 	route    func(p Packet, h Host) (choices, error)
@@ -45,12 +48,13 @@ type choices struct {
 }
 
 func newEvaluator(o ir.Options) *Evaluator {
-	return &Evaluator{options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}}
+	return &Evaluator{options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}, borne: map[netip.Addr]bool{}}
 }
 
 // add enters a row; the first claim of a destination counts.
 func (e *Evaluator) add(f ir.Frontend, proto ir.Protocol, r *row) {
 	r.external = f.Kind != ir.ClusterIP
+	e.bear(f)
 	if f.Kind == ir.NodePort {
 		if k := (portKey{f.Port, proto}); e.ports[k] == nil {
 			e.ports[k] = r
@@ -64,26 +68,74 @@ func (e *Evaluator) add(f ir.Frontend, proto ir.Protocol, r *row) {
 
 // Outcome is everything that may happen to a packet on a host.
 func (e *Evaluator) Outcome(p Packet, h Host) (Outcome, error) {
-	var c choices
-	if p.State == New {
-		var err error
-		if c, err = e.nat(p, h); err != nil {
-			return nil, err
-		}
+	h = e.on(h)
+	c, err := e.choices(p, h)
+	if err != nil {
+		return nil, err
+	}
+	return e.outcome(p, h, c, c.endpoints)
+}
+
+// One is Outcome without the branches to other endpoints than one, which it
+// gives too: the client itself if it is among them, else one in the middle. It
+// is not valid where the packet goes to no endpoint; the outcome is whole then.
+func (e *Evaluator) One(p Packet, h Host) (Outcome, netip.AddrPort, error) {
+	h = e.on(h)
+	c, err := e.choices(p, h)
+	if err != nil {
+		return nil, netip.AddrPort{}, err
 	}
 	if len(c.endpoints) == 0 {
-		return Normalize([]Branch{e.filter(p, h, Branch{Share: Whole, To: p.Dst, Mark: p.Mark})})
+		out, err := e.outcome(p, h, c, nil)
+		return out, netip.AddrPort{}, err
+	}
+	i := slices.IndexFunc(c.endpoints, func(ep ir.Endpoint) bool { return ep.Addr == p.Src.Addr() })
+	if i < 0 {
+		i = len(c.endpoints) / 2
+	}
+	out, err := e.outcome(p, h, c, c.endpoints[i:i+1])
+	return out, c.endpoints[i].AddrPort(), err
+}
+
+func (e *Evaluator) choices(p Packet, h Host) (choices, error) {
+	if p.State != New {
+		return choices{}, nil
+	}
+	return e.nat(p, h)
+}
+
+// outcome follows the packet to those endpoints of the choices.
+func (e *Evaluator) outcome(p Packet, h Host, c choices, to []ir.Endpoint) (Outcome, error) {
+	if len(to) == 0 {
+		return Normalize([]Branch{e.follow(p, h, Branch{Share: Whole, To: p.Dst, Mark: p.Mark}, false)})
 	}
 	share := OneIn(uint64(len(c.endpoints)))
-	out := make([]Branch, 0, len(c.endpoints))
-	for _, ep := range c.endpoints {
+	out := make([]Branch, 0, len(to))
+	for _, ep := range to {
 		b := Branch{Share: share, To: ep.AddrPort(), DNAT: true, Mark: p.Mark, Sticky: c.sticky}
-		if c.masquerade || ep.Addr == p.Src.Addr() {
+		hairpin := e.hairpin(p, ep)
+		if c.masquerade || hairpin && e.options.Virtual == nil {
 			b.Mark |= e.options.MasqueradeMark
 		}
-		out = append(out, e.filter(p, h, b))
+		out = append(out, e.follow(p, h, b, hairpin))
 	}
 	return Normalize(out)
+}
+
+// on is the host with the addresses that it bears for services.
+func (e *Evaluator) on(h Host) Host {
+	if e.options.Virtual != nil {
+		h.Bears = e.bears
+	}
+	return h
+}
+
+// follow takes a branch through the filter hooks and the rewriting of its source.
+func (e *Evaluator) follow(p Packet, h Host, b Branch, hairpin bool) Branch {
+	if e.options.Virtual != nil {
+		return e.virtually(p, h, b, hairpin)
+	}
+	return e.filter(p, h, b)
 }
 
 // nat looks the destination up: addresses first, then node ports, which also

@@ -8,21 +8,22 @@ import (
 // hooks and the rewriting of its source.
 func (e *Evaluator) filter(p Packet, h Host, b Branch) Branch {
 	local := h.Local(b.To.Addr())
+	r := e.addrs[addrKey{b.To.Addr(), b.To.Port(), p.Protocol}]
 	if p.In == "" {
-		if b.Output = e.output(p, h, b); b.Output.Refused() {
+		if b.Output = e.output(p, h, b, r); b.Output.Refused() {
 			return b
 		}
 		b = e.postrouting(p, b)
 		if local {
-			b.Input = e.input(p, h, b)
+			b.Input = e.input(p, h, b, r)
 		}
 		return b
 	}
 	if local {
-		b.Input = e.input(p, h, b)
+		b.Input = e.input(p, h, b, r)
 		return b
 	}
-	if b.Forward = e.forward(p, h, b); b.Forward.Refused() {
+	if b.Forward = e.forward(p, h, b, r); b.Forward.Refused() {
 		return b
 	}
 	return e.postrouting(p, b)
@@ -37,21 +38,21 @@ func (e *Evaluator) postrouting(p Packet, b Branch) Branch {
 	return b
 }
 
-func (e *Evaluator) output(p Packet, h Host, b Branch) Verdict {
+func (e *Evaluator) output(p Packet, h Host, b Branch, r *row) Verdict {
 	switch {
 	case e.martian(p, b):
 		return Drop
 	case p.State != New:
 		return Policy
-	case e.guards(p, b):
+	case r.guards():
 		return Drop
 	}
-	return e.refusal(p, h, b, false)
+	return e.refusal(p, h, b, r, false)
 }
 
-func (e *Evaluator) forward(p Packet, h Host, b Branch) Verdict {
+func (e *Evaluator) forward(p Packet, h Host, b Branch, r *row) Verdict {
 	switch {
-	case p.State == New && e.guards(p, b):
+	case p.State == New && r.guards():
 		return Drop
 	case p.State == Invalid && e.options.DropInvalid:
 		return Drop
@@ -60,24 +61,24 @@ func (e *Evaluator) forward(p Packet, h Host, b Branch) Verdict {
 	case p.State == Invalid:
 		return Policy
 	}
-	if v := e.refusal(p, h, b, false); v != Policy {
+	if v := e.refusal(p, h, b, r, false); v != Policy {
 		return v
 	}
-	return e.refusal(p, h, b, true)
+	return e.refusal(p, h, b, r, true)
 }
 
-func (e *Evaluator) input(p Packet, h Host, b Branch) Verdict {
+func (e *Evaluator) input(p Packet, h Host, b Branch, r *row) Verdict {
 	switch {
 	case e.martian(p, b):
 		return Drop
-	case p.State == New && e.guards(p, b):
+	case p.State == New && r.guards():
 		return Drop
 	case p.Protocol == ir.TCP && e.open[b.To.Port()]:
 		return Accept
 	case p.State != New:
 		return Policy
 	}
-	return e.refusal(p, h, b, true)
+	return e.refusal(p, h, b, r, true)
 }
 
 // martian says that a packet from elsewhere claims to be for 127.0.0.0/8: with
@@ -90,17 +91,14 @@ func (e *Evaluator) martian(p Packet, b Branch) bool {
 
 // guards says that the packet still carries a destination that source ranges
 // guard, so they have not let it through, or to no endpoint.
-func (e *Evaluator) guards(p Packet, b Branch) bool {
-	r := e.addrs[addrKey{b.To.Addr(), b.To.Port(), p.Protocol}]
-	return r != nil && r.guarded
-}
+func (r *row) guards() bool { return r != nil && r.guarded }
 
 // refusal is the verdict for a packet that still carries a destination without
 // endpoints, of ClusterIPs or of external frontends.
-func (e *Evaluator) refusal(p Packet, h Host, b Branch, external bool) Verdict {
-	first := e.refusing(e.addrs[addrKey{b.To.Addr(), b.To.Port(), p.Protocol}], external)
+func (e *Evaluator) refusal(p Packet, h Host, b Branch, r *row, external bool) Verdict {
+	first := r.refusing(external)
 	if external && h.Local(b.To.Addr()) {
-		port := e.refusing(e.ports[portKey{b.To.Port(), p.Protocol}], external)
+		port := e.ports[portKey{b.To.Port(), p.Protocol}].refusing(external)
 		if first == nil || port != nil && port.order < first.order {
 			first = port
 		}
@@ -114,7 +112,7 @@ func (e *Evaluator) refusal(p Packet, h Host, b Branch, external bool) Verdict {
 	return Drop
 }
 
-func (e *Evaluator) refusing(r *row, external bool) *row {
+func (r *row) refusing(external bool) *row {
 	if r == nil || r.refuse == 0 || r.external != external {
 		return nil
 	}

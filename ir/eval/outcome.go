@@ -57,10 +57,15 @@ func (p Packet) String() string {
 // Host is what the kernel knows beyond the rules.
 type Host struct {
 	Addrs []netip.Addr // addresses of the node's interfaces; loopback ranges are always local
+	// Bears says of further addresses that an interface of the node has them, for
+	// the sake of services; nil for none.
+	Bears func(netip.Addr) bool
 }
 
 // Local says whether the kernel would call an address LOCAL.
-func (h Host) Local(a netip.Addr) bool { return a.IsLoopback() || slices.Contains(h.Addrs, a) }
+func (h Host) Local(a netip.Addr) bool {
+	return a.IsLoopback() || slices.Contains(h.Addrs, a) || h.Bears != nil && h.Bears(a)
+}
 
 // Verdict is what a filter hook does with a packet.
 type Verdict uint8
@@ -138,7 +143,10 @@ func (b Branch) String() string {
 	return s.String()
 }
 
-func (b Branch) compare(c Branch) int {
+func (b *Branch) compare(c *Branch) int {
+	if n := b.To.Compare(c.To); n != 0 {
+		return n
+	}
 	less := func(x, y bool) int {
 		switch {
 		case x == y:
@@ -148,7 +156,7 @@ func (b Branch) compare(c Branch) int {
 		}
 		return 1
 	}
-	return cmp.Or(b.To.Compare(c.To), less(b.DNAT, c.DNAT), less(b.Masquerade, c.Masquerade),
+	return cmp.Or(less(b.DNAT, c.DNAT), less(b.Masquerade, c.Masquerade),
 		cmp.Compare(b.Mark, c.Mark), cmp.Compare(b.Output, c.Output), cmp.Compare(b.Forward, c.Forward),
 		cmp.Compare(b.Input, c.Input), cmp.Compare(b.Sticky, c.Sticky))
 }
@@ -166,14 +174,14 @@ func Normalize(bs []Branch) (Outcome, error) {
 			bs[i].Mark = 0
 		}
 	}
-	if len(bs) < 2 {
+	if ascending(bs) {
 		return bs, nil
 	}
-	slices.SortFunc(bs, Branch.compare)
+	slices.SortFunc(bs, func(b, c Branch) int { return b.compare(&c) })
 	out := bs[:1]
 	for _, b := range bs[1:] {
 		last := &out[len(out)-1]
-		if last.compare(b) != 0 {
+		if last.compare(&b) != 0 {
 			out = append(out, b)
 			continue
 		}
@@ -184,6 +192,16 @@ func Normalize(bs []Branch) (Outcome, error) {
 		last.Share = sum
 	}
 	return out, nil
+}
+
+// ascending says that branches are in normal form as they are.
+func ascending(bs []Branch) bool {
+	for i := 1; i < len(bs); i++ {
+		if bs[i-1].compare(&bs[i]) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Equal says whether two outcomes are the same.

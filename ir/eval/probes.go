@@ -15,6 +15,10 @@ type Probe struct {
 	Service string // the service port it aims at; "" for none
 	Packet  Packet
 	Host    Host
+	// One says that it is enough to look at one of the endpoints that the
+	// packet may go to (Evaluator.One chooses it), since another packet shows
+	// the shares of all.
+	One bool
 }
 
 // String names the service and the packet.
@@ -32,10 +36,15 @@ func (p Probe) String() string {
 // difference is the service's that it names.
 func Probes(p *ir.Program) iter.Seq[Probe] { return probes(p, math.MaxInt) }
 
-// Sample is Probes but for the endpoints of large services, of which only some
-// are tried as clients of themselves: each such packet costs as much as there
-// are endpoints. It is for text that one program has just made, where what
-// holds for some endpoints of a service holds for all.
+// Sample is Probes with less work. It is for text that one program has just
+// made, where what holds for some endpoints of a service holds for all.
+//
+// Of large services only some endpoints are tried as clients of themselves. And
+// most packets look at One endpoint: those that ask who is masqueraded, let in
+// or refused, once a pod, the node and a stranger have shown, at each frontend,
+// every endpoint with its share, masqueraded and not. What is not tried then is
+// that a client at the edge of a range, or one with a mark, meets other shares
+// than the client beside it.
 func Sample(p *ir.Program) iter.Seq[Probe] { return probes(p, sampleSize) }
 
 const (
@@ -70,7 +79,8 @@ type prober struct {
 	tried   map[netip.Prefix]bool // where that was done
 	owned   map[addrKey]bool      // destinations of services; node ports without address
 
-	hairpins int // how many endpoints of a service are its clients at most
+	hairpins int  // how many endpoints of a service are its clients at most
+	one      bool // what is sent now may look at one endpoint, in a sample
 }
 
 func newProber(p *ir.Program, yield func(Probe) bool) *prober {
@@ -109,8 +119,18 @@ const ClientPort = 40000
 
 func (b *prober) send(p Packet, h Host) {
 	if !b.stopped {
-		b.stopped = !b.yield(Probe{Service: b.name, Packet: p, Host: h})
+		b.stopped = !b.yield(Probe{Service: b.name, Packet: p, Host: h, One: b.one && b.sampling()})
 	}
+}
+
+func (b *prober) sampling() bool { return b.hairpins != math.MaxInt }
+
+// sendOne sends a packet whose answer is the same for every endpoint.
+func (b *prober) sendOne(p Packet, h Host) {
+	was := b.one
+	b.one = true
+	b.send(p, h)
+	b.one = was
 }
 
 // packet is a new packet from src that comes in by an interface, or from the
@@ -134,7 +154,7 @@ func (b *prober) odd(dst netip.AddrPort, proto ir.Protocol) {
 	}
 	p.State = New
 	for _, p.Mark = range []uint32{b.program.Options.MasqueradeMark, ^b.program.Options.MasqueradeMark} {
-		b.send(p, b.Host)
+		b.sendOne(p, b.Host)
 	}
 }
 
@@ -216,10 +236,12 @@ func (b *prober) destinations(f ir.Frontend) []netip.AddrPort {
 }
 
 func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
+	b.one = f.Kind == ir.NodePort && b.program.Options.NodePorts.All && dst.Addr() != b.Node
 	b.everyone(dst, s.Protocol)
+	b.one = false
 	if f.Kind == ir.ClusterIP || s.ExternalPolicy == ir.Local {
 		for _, c := range b.edgers { // elsewhere all clients are alike
-			b.send(packet(c.addr, c.in, dst, s.Protocol), b.Host)
+			b.sendOne(packet(c.addr, c.in, dst, s.Protocol), b.Host)
 		}
 	}
 	b.send(packet(b.Outside, b.OutsideIn, b.beside(dst, s.Protocol), s.Protocol), b.Host)
@@ -247,7 +269,7 @@ func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) 
 	}
 	marked := packet(b.Outside, b.OutsideIn, dst, s.Protocol)
 	marked.Mark = b.program.Options.MasqueradeMark
-	b.send(marked, b.Host)
+	b.sendOne(marked, b.Host)
 }
 
 // filtered says that the filter has rules for a kind of frontend.
@@ -272,9 +294,9 @@ func (b *prober) known(s *ir.ServicePort, dst netip.AddrPort) {
 // bound probes a frontend whose address is on one of the node's interfaces.
 func (b *prober) bound(s *ir.ServicePort, dst netip.AddrPort) {
 	h := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
-	b.send(packet(b.Outside, b.OutsideIn, dst, s.Protocol), h)
-	b.send(packet(b.Node, "", dst, s.Protocol), h)
-	b.send(packet(dst.Addr(), "", dst, s.Protocol), h)
+	b.sendOne(packet(b.Outside, b.OutsideIn, dst, s.Protocol), h)
+	b.sendOne(packet(b.Node, "", dst, s.Protocol), h)
+	b.sendOne(packet(dst.Addr(), "", dst, s.Protocol), h)
 }
 
 // telling are service ports by whose node ports addresses of others are tried:
@@ -318,8 +340,8 @@ func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
 		first, last := r.Addr(), lastOf(r)
 		for _, a := range []netip.Addr{first.Prev(), first, last, last.Next()} {
 			if a.IsValid() && b.program.Family.Of(a) {
-				b.send(packet(a, b.OutsideIn, dst, s.Protocol), b.Host)
-				b.send(packet(a, b.OutsideIn, dst, s.Protocol), bound)
+				b.sendOne(packet(a, b.OutsideIn, dst, s.Protocol), b.Host)
+				b.sendOne(packet(a, b.OutsideIn, dst, s.Protocol), bound)
 			}
 		}
 	}
@@ -338,12 +360,12 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 		if e.Local {
 			in = b.PodIn
 		}
-		b.send(packet(e.Addr, in, netip.AddrPortFrom(first.Addr, first.Port), s.Protocol), b.Host)
+		b.sendOne(packet(e.Addr, in, netip.AddrPortFrom(first.Addr, first.Port), s.Protocol), b.Host)
 	}
 	last := s.Frontends[len(s.Frontends)-1]
 	dst := b.destinations(last)[0]
 	b.send(packet(all[0].Addr, b.OutsideIn, dst, s.Protocol), b.Host)
-	b.send(packet(all[0].Addr, b.PodIn, dst, s.Protocol), b.Host)
+	b.sendOne(packet(all[0].Addr, b.PodIn, dst, s.Protocol), b.Host)
 	b.strangers(s, dst)
 	if s.AffinitySeconds == 0 {
 		return
@@ -365,7 +387,7 @@ func (b *prober) strangers(s *ir.ServicePort, dst netip.AddrPort) {
 	}
 	for _, e := range spread(s.Local, b.hairpins) {
 		if !b.program.Options.Pods.Match(e.Addr, b.OutsideIn) {
-			b.send(packet(e.Addr, b.OutsideIn, dst, s.Protocol), b.Host)
+			b.sendOne(packet(e.Addr, b.OutsideIn, dst, s.Protocol), b.Host)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func NewProgram(p *ir.Program) *Evaluator {
 		v := view{program: p, port: s, allowed: s.AllowedSources(), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
 		for _, f := range s.Frontends {
 			v.kind = f.Kind
-			e.add(f, s.Protocol, &row{order: i, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
+			e.add(f, s.Protocol, &row{order: i, local: s.ExternalPolicy == ir.Local, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
 		}
 		if s.HealthCheckNodePort != 0 {
 			e.open[s.HealthCheckNodePort] = true
@@ -66,6 +66,11 @@ func (v view) route(p Packet, h Host) (choices, error) {
 	case v.kind == ir.ClusterIP:
 		c.endpoints = v.endpoints(s.InternalPolicy)
 		c.masquerade = o.MasqueradeAll || o.Pods.Kind != ir.DetectNone && !pod
+		if o.Virtual != nil && o.Pods.Kind == ir.DetectNone {
+			// The node's own source would be the service address, to which no
+			// reply from another node comes back.
+			c.masquerade = c.masquerade || h.Local(p.Src.Addr())
+		}
 	case v.guarded() && !contains(v.allowed, p.Src.Addr()):
 	case s.ExternalPolicy == ir.Cluster:
 		c.endpoints, c.masquerade = v.cluster, true

@@ -1,0 +1,157 @@
+package eval
+
+import (
+	"net/netip"
+
+	"svcc/ir"
+)
+
+// What follows is for a node that bears the service addresses itself
+// (ir.Virtual, IPVS mode). A packet to one of them is for the node, so it meets
+// INPUT, and behind it the virtual server, which sends it on by OUTPUT. FORWARD
+// is not on its way.
+//
+// Three things differ from a node of rules by decision, since there is no other
+// way or a better one. A port without endpoints refuses everybody, the node
+// itself included. A port of a service address that no service has is refused
+// rather than passed on. And source ranges guard a destination whose refusal no
+// hook can be named for: the outcome of a refused packet is its verdict alone.
+
+// bears says that the node bears an address for the sake of a service.
+func (e *Evaluator) bears(a netip.Addr) bool { return e.borne[a] }
+
+// bear notes a frontend's address.
+func (e *Evaluator) bear(f ir.Frontend) {
+	if v := e.options.Virtual; v != nil && f.Kind != ir.NodePort && v.Bears(f.Addr) {
+		e.borne[f.Addr] = true
+	}
+}
+
+// hairpin says that a client which is the chosen endpoint itself is recognised.
+func (e *Evaluator) hairpin(p Packet, ep ir.Endpoint) bool {
+	v := e.options.Virtual
+	return ep.Addr == p.Src.Addr() && (v == nil || !v.HairpinLocal || ep.Local)
+}
+
+// byNat says that a packet which an endpoint is chosen for is sent there by nat,
+// before virtual servers see it: where the answer depends on who asks, and where
+// an address and a node port share one destination.
+func (e *Evaluator) byNat(p Packet, h Host) bool {
+	r := e.addrs[addrKey{p.Dst.Addr(), p.Dst.Port(), p.Protocol}]
+	port := e.ports[portKey{p.Dst.Port(), p.Protocol}]
+	if !e.options.NodePortsAnswer(p.Dst.Addr(), h.Local) {
+		port = nil
+	}
+	switch {
+	case r != nil && port != nil:
+		return true
+	case r == nil:
+		r = port
+	}
+	inside := e.options.Pods.Match(p.Src.Addr(), p.In) || h.Local(p.Src.Addr())
+	return r != nil && r.external && r.local && inside
+}
+
+// virtually takes a branch through the hooks of such a node. hairpin says that
+// the client is the endpoint.
+func (e *Evaluator) virtually(p Packet, h Host, b Branch, hairpin bool) Branch {
+	served := b.DNAT && !e.byNat(p, h)
+	out := e.hooks(p, h, b, served, hairpin)
+	if v := out.Verdict(); v.Refused() {
+		return Branch{Share: b.Share, To: p.Dst, Output: v}
+	}
+	return out
+}
+
+func (e *Evaluator) hooks(p Packet, h Host, b Branch, served, hairpin bool) Branch {
+	local := h.Local(b.To.Addr())
+	if p.In == "" {
+		if b.Output = Policy; !b.DNAT && p.State == New && e.guarding(p.Dst, p.Protocol) {
+			b.Output = Drop
+			return b
+		}
+		b = e.leave(p, b, hairpin)
+		if local {
+			b.Input = e.arrive(p, h, b.To, false)
+		}
+		return b
+	}
+	switch {
+	case served:
+		if b.Input = e.arrive(p, h, p.Dst, true); b.Input.Refused() || local {
+			return b
+		}
+		b.Output = Policy
+	case local:
+		b.Input = e.arrive(p, h, b.To, false)
+		return b
+	default:
+		if b.Forward = e.pass(p, b); b.Forward.Refused() {
+			return b
+		}
+	}
+	return e.leave(p, b, hairpin)
+}
+
+// leave is POSTROUTING: a client that is its own endpoint is masqueraded there,
+// by no mark.
+func (e *Evaluator) leave(p Packet, b Branch, hairpin bool) Branch {
+	b = e.postrouting(p, b)
+	b.Masquerade = b.Masquerade || hairpin && p.State == New
+	return b
+}
+
+// pass is FORWARD, which refuses nothing of services.
+func (e *Evaluator) pass(p Packet, b Branch) Verdict {
+	switch {
+	case p.State == Invalid && e.options.DropInvalid:
+		return Drop
+	case b.Mark&e.options.MasqueradeMark != 0, p.State == Established, p.State == Related:
+		return Accept
+	}
+	return Policy
+}
+
+// arrive is INPUT, and the virtual server behind it that has nobody to send a
+// packet to. Served packets go to an endpoint from there.
+func (e *Evaluator) arrive(p Packet, h Host, at netip.AddrPort, served bool) Verdict {
+	r := e.addrs[addrKey{at.Addr(), at.Port(), p.Protocol}]
+	switch {
+	case !served && p.State == New && r != nil && r.guarded:
+		return Drop
+	case p.Protocol == ir.TCP && e.open[at.Port()]:
+		return Accept
+	case served, p.State != New:
+		return Policy
+	}
+	first := r
+	if port := e.ports[portKey{at.Port(), p.Protocol}]; port != nil && e.options.NodePortsAnswer(at.Addr(), h.Local) {
+		first = earlier(r, port)
+	}
+	switch {
+	case first != nil && first.refuse == ir.NoEndpoints:
+		return Reject
+	case first != nil && first.refuse != 0:
+		return Drop
+	case r == nil && e.bears(at.Addr()):
+		return Reject
+	}
+	return Policy
+}
+
+// earlier is the one of two rows that refuses and whose service comes first.
+func earlier(a, b *row) *row {
+	switch {
+	case a == nil || a.refuse == 0:
+		return b
+	case b.refuse == 0 || a.order <= b.order:
+		return a
+	}
+	return b
+}
+
+// guarding says that source ranges guard a destination.
+func (e *Evaluator) guarding(at netip.AddrPort, proto ir.Protocol) bool {
+	r := e.addrs[addrKey{at.Addr(), at.Port(), proto}]
+	return r != nil && r.guarded
+}
