@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -60,6 +61,14 @@ type Walker interface {
 	// Foreign lists rules of other programs that packets meet and that the
 	// walker has no model for; it takes them not to match.
 	Foreign() []string
+}
+
+// NarrowWalker is a Walker that can look at a part of an outcome, for less.
+type NarrowWalker interface {
+	Walker
+	// WalkTo is Walk without the branches whose destination is rewritten to
+	// another endpoint. Where to is not valid, it is Walk.
+	WalkTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error)
 }
 
 // Hop is one rule that a packet met and that did something.

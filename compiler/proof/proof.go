@@ -7,8 +7,10 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"net/netip"
 	"strings"
 
 	"svcc/emit"
@@ -36,23 +38,51 @@ func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], found fu
 	n := 0
 	for probe := range probes {
 		n++
-		want, err := spec.Outcome(probe.Packet, probe.Host)
-		if err != nil {
+		d := Difference{Probe: probe}
+		if err := d.walk(spec, w); err != nil {
 			return n, fmt.Errorf("%s: %w", probe, err)
 		}
-		got, err := w.Walk(probe.Packet, probe.Host)
-		if err == nil && got.Equal(want) {
+		if d.Err == nil && d.Got.Equal(d.Want) {
 			continue
 		}
-		d := Difference{Probe: probe, Want: want, Got: got, Err: err}
-		if _, d.Way, err = w.Trace(probe.Packet, probe.Host); err != nil && d.Err == nil {
-			d.Err = err
+		if err := d.tell(spec, w); err != nil {
+			return n, fmt.Errorf("%s: %w", probe, err)
 		}
 		if !found(d) {
 			break
 		}
 	}
 	return n, nil
+}
+
+// walk asks both sides about the probe, of one endpoint where that is enough and
+// the walker can. An error is the specification's.
+func (d *Difference) walk(spec *eval.Evaluator, w emit.Walker) (err error) {
+	p, h := d.Probe.Packet, d.Probe.Host
+	narrow, ok := w.(emit.NarrowWalker)
+	if !ok || !d.Probe.One {
+		if d.Want, err = spec.Outcome(p, h); err == nil {
+			d.Got, d.Err = w.Walk(p, h)
+		}
+		return err
+	}
+	var to netip.AddrPort
+	if d.Want, to, err = spec.One(p, h); err == nil {
+		d.Got, d.Err = narrow.WalkTo(p, h, to)
+	}
+	return err
+}
+
+// tell completes a difference for who reads it: both outcomes whole, and the way.
+func (d *Difference) tell(spec *eval.Evaluator, w emit.Walker) (err error) {
+	d.Probe.One = false
+	walked := d.Err
+	if err := d.walk(spec, w); err != nil {
+		return err
+	}
+	_, d.Way, err = w.Trace(d.Probe.Packet, d.Probe.Host)
+	d.Err = cmp.Or(walked, d.Err, err)
+	return nil
 }
 
 // First gives an error that tells the first difference, or nil. It is for text

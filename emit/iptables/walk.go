@@ -30,7 +30,7 @@ type walker struct {
 	pool     *sync.Pool // of *walk
 }
 
-var _ emit.Walker = (*walker)(nil)
+var _ emit.NarrowWalker = (*walker)(nil)
 
 // stage is one hook of one table, in the order in which packets come by.
 type stage uint8
@@ -102,14 +102,20 @@ func (w *walker) Policy(hook string) eval.Verdict {
 
 // Walk gives a packet's outcome. Errors name line and rule.
 func (w *walker) Walk(p eval.Packet, h eval.Host) (eval.Outcome, error) {
-	return w.follow(p, h, nil)
+	return w.follow(p, h, netip.AddrPort{}, nil)
+}
+
+// WalkTo is Walk without the branches that DNAT sends elsewhere than to; all of
+// them where to is not valid.
+func (w *walker) WalkTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error) {
+	return w.follow(p, h, to, nil)
 }
 
 // Trace is Walk with every rule met that did something. Ways that part and
 // meet the same rule are one Hop, which has the sum of their shares.
 func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, error) {
 	t := &tracer{}
-	out, err := w.follow(p, h, t)
+	out, err := w.follow(p, h, netip.AddrPort{}, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,7 +134,7 @@ func (w *walker) Met(p eval.Packet, h eval.Host) (float64, error) {
 	return k.met, err
 }
 
-func (w *walker) follow(p eval.Packet, h eval.Host, t *tracer) (eval.Outcome, error) {
+func (w *walker) follow(p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer) (eval.Outcome, error) {
 	if f := w.rs.family; !f.Of(p.Src.Addr()) || !f.Of(p.Dst.Addr()) {
 		return nil, fmt.Errorf("packet %s: not of %s", p, f)
 	}
@@ -142,7 +148,10 @@ func (w *walker) follow(p eval.Packet, h eval.Host, t *tracer) (eval.Outcome, er
 		}
 		lists = k.listsOf(p.Remembered)
 	}
-	if err := k.run(lists, t); err != nil {
+	k.only = to
+	err := k.run(lists, t)
+	k.only = netip.AddrPort{}
+	if err != nil {
 		return nil, err
 	}
 	out, err := k.outcome()

@@ -27,8 +27,9 @@ type walk struct {
 	w          *walker
 	packet     eval.Packet
 	host       eval.Host
-	remembered []uint32 // recent lists that hold the client
-	want       *state   // if set, errElsewhere stops the run at any other end
+	remembered []uint32       // recent lists that hold the client
+	want       *state         // if set, errElsewhere stops the run at any other end
+	only       netip.AddrPort // if valid, ways that DNAT sends elsewhere are not followed
 	trace      *tracer
 	steps      int     // rules tried for this packet, over all runs
 	counting   bool    // whether met is wanted
@@ -216,6 +217,10 @@ func (k *walk) do(s *state, r *parsedRule) error {
 		k.endStage(s, eval.Reject)
 	case doDNAT:
 		s.rewriteDestination(k.w.rs.dests[r.target])
+		if k.leaves(s) {
+			s.stage = stageDone
+			return nil
+		}
 		k.endStage(s, eval.Accept)
 	case doMasquerade:
 		k.rewriteSource(s)
@@ -366,8 +371,14 @@ func (k *walk) srcIsLocal(s *state) bool {
 	return s.srcLocal == yes
 }
 
+// leaves says that nobody asked about where a way leads.
+func (k *walk) leaves(s *state) bool { return s.dnat && k.only.IsValid() && s.to != k.only }
+
 // end notes where a way ended.
 func (k *walk) end(s *state) error {
+	if k.leaves(s) {
+		return nil
+	}
 	if k.want != nil && (s.to != k.want.to || s.masq != k.want.masq) {
 		return errElsewhere
 	}
