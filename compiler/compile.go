@@ -39,8 +39,14 @@ type Unit struct {
 // there is then; nil for none.
 type Observer func(stage string, p *ir.Program, g *ir.Graph) error
 
-// Backends are the modes that exist.
-var Backends = map[string]emit.Backend{"iptables": iptables.Backend{}}
+// The modes that exist.
+const (
+	ModeIPTables = "iptables"
+	ModeIPVS     = "ipvs"
+)
+
+// Backends are those of the modes.
+var Backends = map[string]emit.Backend{ModeIPTables: iptables.Backend{}}
 
 // Compile runs the pipeline. What is wrong with the input is in the Result's
 // diagnostics, and Units are then nil unless KeepGoing left the faulty Services
@@ -89,7 +95,10 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		options, list = merge(set, o)
 		found = append(found, list...)
 		validate.Defaults(set)
-		checked := validate.Check(set, validate.Options{Families: o.Families, NodeIPs: options.NodeIPs, ServiceCIDRs: o.ServiceCIDRs, Strict: o.Strict})
+		checked := validate.Check(set, validate.Options{
+			Families: o.Families, Node: options.Node, NodeIPs: append(options.NodeIPs, o.LocalAddrs...),
+			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode == ModeIPVS, Strict: o.Strict,
+		})
 		found = append(found, checked.Diagnostics...)
 		faulty = checked.Faulty
 	})

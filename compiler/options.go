@@ -23,6 +23,10 @@ type Options struct {
 	KeepGoing  bool // leave faulty Services out rather than give up
 	Strict     bool // some warnings become errors
 
+	// LocalAddrs are the addresses of the node's interfaces, where the node is
+	// this machine; IPVS mode has node ports at each of them.
+	LocalAddrs []netip.Addr
+
 	// DefaultNode is the node unless a flag or a configuration names one.
 	DefaultNode string
 
@@ -44,6 +48,7 @@ type Flags struct {
 	MasqueradeAll      *bool
 	MasqueradeBit      *int
 	TCPBeLiberal       *bool
+	Scheduler          *string // of IPVS mode
 }
 
 // NewOptions gives the defaults: iptables, level 1, hooks and proof.

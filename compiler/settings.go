@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,6 +27,9 @@ type settings struct {
 func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	s := settings{Options: resolve.NewOptions()}
 	s.Families, s.Node = o.Families, o.DefaultNode
+	if o.Mode == ModeIPVS {
+		s.Virtual = &resolve.Virtual{Scheduler: "rr", LocalAddrs: o.LocalAddrs, HairpinLocal: o.Level == 0}
+	}
 	switch len(set.ProxyConfigs) {
 	case 0:
 	case 1:
@@ -64,6 +68,9 @@ func (s *settings) config(c *manifest.ProxyConfig) {
 		s.MasqueradeBit = int(*c.IPTables.MasqueradeBit)
 	}
 	s.TCPBeLiberal = c.Conntrack.TCPBeLiberal
+	if s.Virtual != nil {
+		s.virtualConfig(&c.IPVS)
+	}
 	if on, given := c.FeatureGates["AllowServiceExternalIPs"]; given {
 		s.ExternalIPs = on
 	}
@@ -92,6 +99,9 @@ func (s *settings) flags(f Flags) {
 	set(&s.MasqueradeAll, f.MasqueradeAll)
 	set(&s.MasqueradeBit, f.MasqueradeBit)
 	set(&s.TCPBeLiberal, f.TCPBeLiberal)
+	if s.Virtual != nil {
+		set(&s.Virtual.Scheduler, f.Scheduler)
+	}
 }
 
 func set[T any](to *T, from *T) {
@@ -139,6 +149,9 @@ func (s *settings) check() {
 		s.fault("detectLocalMode %q is none of ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix", s.Detect)
 	}
 	s.checkNodePortAddresses()
+	if v := s.Virtual; v != nil && !slices.Contains(ir.Schedulers, v.Scheduler) {
+		s.fault("scheduler %q is none of %s", v.Scheduler, strings.Join(ir.Schedulers, ", "))
+	}
 }
 
 // checkNode holds the node's name to what the name of a Node can be: it stands

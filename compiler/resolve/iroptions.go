@@ -19,6 +19,10 @@ func (r *resolver) irOptions(services []*service) ir.Options {
 		Pods:           r.detector(services),
 	}
 	ranges := r.nodePortRanges(services)
+	if o.Virtual = r.virtual(); o.Virtual != nil {
+		o.NodePorts = r.virtualNodePorts(ranges, services)
+		return o
+	}
 	o.LocalhostNodePorts = r.family == ir.IPv4 && r.options.LocalhostNodePorts && holdsLoopback(ranges)
 	o.NodePorts = r.nodePorts(ranges, o.LocalhostNodePorts)
 	return o

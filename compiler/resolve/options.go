@@ -25,7 +25,8 @@ type Options struct {
 	MasqueradeAll      bool
 	MasqueradeBit      int // 0 to 31
 	TCPBeLiberal       bool
-	ExternalIPs        bool // feature gate AllowServiceExternalIPs
+	ExternalIPs        bool     // feature gate AllowServiceExternalIPs
+	Virtual            *Virtual // nil but in IPVS mode
 }
 
 // NewOptions gives kube-proxy's defaults.

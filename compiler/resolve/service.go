@@ -106,6 +106,9 @@ func (r *resolver) fill(sp *ir.ServicePort, s *corev1.Service, port *corev1.Serv
 	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 		sp.AffinitySeconds = affinitySeconds(s.Spec.SessionAffinityConfig)
 	}
+	if r.options.Virtual != nil {
+		sp.Scheduler = s.Annotations[SchedulerAnnotation]
+	}
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && sp.ExternalPolicy == ir.Local {
 		sp.HealthCheckNodePort = uint16(s.Spec.HealthCheckNodePort)
 	}

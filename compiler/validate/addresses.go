@@ -56,6 +56,7 @@ func (c *checker) checkExternalIPs(s *service) {
 		a := c.address(s, &ips[i], at)
 		s.externalIPs = append(s.externalIPs, a)
 		c.checkServed(s, a, at)
+		c.checkTaken(s, a, at)
 		if who, isNode := c.nodes[a]; isNode && s.compiled {
 			c.onService(s, diag.ExternalIPIsNode, at, "external IP %s is an address of %s", a, who)
 		}
@@ -108,6 +109,7 @@ func (c *checker) vip(s *service, i int) netip.Addr {
 		return netip.Addr{}
 	}
 	c.checkServed(s, a, at)
+	c.checkTaken(s, a, at)
 	if who, isNode := c.nodes[a]; isNode && s.compiled {
 		c.onService(s, diag.VIPIsNode, at, "load balancer address %s is an address of %s", a, who)
 	}

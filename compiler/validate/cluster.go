@@ -2,6 +2,7 @@ package validate
 
 import (
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,6 +36,7 @@ func (c *checker) addNodes() {
 	for _, a := range c.o.NodeIPs {
 		c.nodes[a.Unmap()] = "this node"
 	}
+	c.here = c.object("Node", "", strings.ToLower(strings.TrimSpace(c.o.Node)))
 	for _, o := range c.set.Nodes {
 		name := c.object("Node", "", o.Value.Name)
 		if !c.names.isSubdomain(o.Value.Name) {

@@ -166,6 +166,10 @@ func parseOptions(t *testing.T, text string) (o Options) {
 			o.NodeIPs = append(o.NodeIPs, netip.MustParseAddr(value))
 		case "service-cidrs":
 			o.ServiceCIDRs = append(o.ServiceCIDRs, netip.MustParsePrefix(value))
+		case "virtual":
+			o.Virtual = value == "yes"
+		case "node":
+			o.Node = value
 		case "families":
 			o.Families = map[string][]ir.Family{"ipv4": {ir.IPv4}, "ipv6": {ir.IPv6}}[value]
 		case "node-port-range":

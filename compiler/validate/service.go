@@ -78,6 +78,8 @@ func (c *checker) checkService(s *service) {
 	c.checkHealthCheck(s)
 	c.checkDistribution(s)
 	c.checkHeadless(s)
+	c.checkScheduler(s)
+	c.checkPersistence(s)
 }
 
 func (c *checker) checkServiceName(s *service) {
@@ -143,8 +145,10 @@ func (c *checker) adviseAffinity(s *service) {
 		return
 	}
 	at := path{"spec", "sessionAffinity"}
-	c.onService(s, diag.AffinityForgets, at, "in iptables mode each endpoint remembers its last 100 clients").
-		Hint = "load xt_recent with a higher ip_list_tot"
+	if !c.o.Virtual {
+		c.onService(s, diag.AffinityForgets, at, "in iptables mode each endpoint remembers its last 100 clients").
+			Hint = "load xt_recent with a higher ip_list_tot"
+	}
 	if n := len(s.Value.Spec.Ports); n > 1 {
 		c.onService(s, diag.AffinityPerPort, at, "a client sticks to an endpoint of each of the %d ports on its own", n)
 	}

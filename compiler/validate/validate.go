@@ -20,6 +20,8 @@ type Options struct {
 	ServiceCIDRs   []netip.Prefix // beside those of ServiceCIDR objects
 	NodePortRange  PortRange      // of the API server; zero: 30000-32767
 	EphemeralRange PortRange      // of the nodes' kernels; zero: 32768-60999
+	Node           string         // the name of the node compiled for; "" for none
+	Virtual        bool           // nodes bear the service addresses themselves (IPVS mode)
 	Strict         bool           // what diag.List.Strict makes an error makes its Service faulty
 }
 
@@ -72,6 +74,7 @@ type checker struct {
 	slices   []*slice // by name
 	cidrs    []netip.Prefix
 	nodes    map[netip.Addr]string // who has the address: "node node-a"
+	here     string                // this node, as nodes names it
 }
 
 func newChecker(set *manifest.Set, o Options) *checker {

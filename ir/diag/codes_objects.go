@@ -26,6 +26,7 @@ const (
 	BadIngress            Code = "SVCC2021"
 	IngressNotAddress     Code = "SVCC2022"
 	NodePortMisplaced     Code = "SVCC2023"
+	BadScheduler          Code = "SVCC2024"
 
 	NotOurs               Code = "SVCC2101"
 	NoClusterIP           Code = "SVCC2102"
@@ -48,6 +49,7 @@ const (
 	NodePortEphemeral     Code = "SVCC2119"
 	PreferCloseDeprecated Code = "SVCC2120"
 	LocalPublishNotReady  Code = "SVCC2121"
+	PersistenceLonger     Code = "SVCC2122"
 
 	BadAddressType     Code = "SVCC2501"
 	TooMany            Code = "SVCC2502"
@@ -82,6 +84,7 @@ const (
 	ManyEndpoints          Code = "SVCC3015"
 	NotReadyThoughPublish  Code = "SVCC3016"
 	EndpointOfSeveralNames Code = "SVCC3017"
+	TakesNodeAddress       Code = "SVCC3018"
 )
 
 var objects = merge(serviceFaults, serviceAdvice, sliceFindings, crossings)
@@ -110,6 +113,7 @@ var serviceFaults = map[Code]Info{
 	BadDistribution:       {Error, "unknown traffic distribution", "spec.trafficDistribution is PreferSameZone, PreferSameNode or the deprecated PreferClose.", false},
 	BadIngress:            {Error, "bad load balancer status", "status.loadBalancer.ingress is allowed only with type LoadBalancer; ipMode is VIP or Proxy, and goes only with an ip.", false},
 	IngressNotAddress:     {Warning, "load balancer address unreadable", "An ip in status.loadBalancer.ingress is not an address (a trailing blank is enough). That entry alone is left out, as kube-proxy leaves it.", true},
+	BadScheduler:          {Error, "unknown scheduler", "The annotation svcc.io/ipvs-scheduler names none of the kernel's schedulers (ipvsadm(8)). It counts in IPVS mode only.", false},
 	NodePortMisplaced:     {Error, "node port without need", "A node port is allowed only with type NodePort or LoadBalancer.", false},
 }
 
@@ -136,6 +140,7 @@ var serviceAdvice = map[Code]Info{
 	NodePortOutsideRange:  {Warning, "node port outside the usual range", "The API server allocates node ports from 30000-32767 unless --service-node-port-range says otherwise; a port elsewhere may belong to something else.", false},
 	NodePortEphemeral:     {Warning, "node port among the ephemeral ports", "The kernel picks source ports of outgoing connections from this range: replies to such a connection are mistaken for traffic to the node port, at random (kubernetes#111682).", false},
 	PreferCloseDeprecated: {Note, "PreferClose is deprecated", "trafficDistribution PreferClose is the old name of PreferSameZone.", false},
+	PersistenceLonger:     {Note, "a client is remembered for longer", "IPVS keeps what a client was sent to until its last connection has closed, which takes about two minutes (kubernetes#89358). A shorter timeout of session affinity has no effect in IPVS mode.", false},
 	LocalPublishNotReady:  {Note, "local policy with unready endpoints", "With publishNotReadyAddresses a node whose pods are not ready still counts as having local endpoints: externalTrafficPolicy Local keeps sending to them, and health checks pass.", false},
 }
 
@@ -173,5 +178,6 @@ var crossings = map[Code]Info{
 	ClusterIPOutsideCIDR:   {Warning, "cluster IP outside the service ranges", "The cluster IP lies in none of the known service CIDRs: the API server cannot have allocated it.", false},
 	ManyEndpoints:          {Note, "more than 1000 endpoints", "Above 1000 endpoints kube-proxy leaves the comments out of endpoint rules, and a linear chain over them is slow.", false},
 	NotReadyThoughPublish:  {Warning, "unready endpoint of a service that publishes all", "The Service has publishNotReadyAddresses, for which the slice's controller writes ready: true. This endpoint says ready: false and is not used: the field itself is not read.", false},
+	TakesNodeAddress:       {Error, "address of another node", "In IPVS mode a node bears every external and load balancer address itself. With the address of another node it could not reach that node any more (kubernetes#127410).", false},
 	EndpointOfSeveralNames: {Note, "one endpoint, two pods", "Two endpoints with one address and port have different targetRefs: a pod's address was used again while the old pod is still listed. A live endpoint wins over a terminating one.", false},
 }

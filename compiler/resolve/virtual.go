@@ -1,0 +1,93 @@
+package resolve
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"svcc/compiler/addr"
+	"svcc/ir"
+)
+
+// SchedulerAnnotation names the scheduler of a Service's virtual servers.
+const SchedulerAnnotation = "svcc.io/ipvs-scheduler"
+
+// Virtual are the choices for a node that bears the service addresses itself
+// (IPVS mode); see ir.Virtual.
+type Virtual struct {
+	Scheduler    string
+	Exclude      []netip.Prefix
+	StrictARP    bool
+	HairpinLocal bool
+	// LocalAddrs are addresses of the node's interfaces, where they can be
+	// looked at, beside those that its Node object has.
+	LocalAddrs                            []netip.Addr
+	TCPTimeout, TCPFinTimeout, UDPTimeout int // seconds
+}
+
+// virtual is the family's part; nil in other modes.
+func (r *resolver) virtual() *ir.Virtual {
+	v := r.options.Virtual
+	if v == nil {
+		return nil
+	}
+	out := &ir.Virtual{
+		Scheduler: v.Scheduler, Own: r.own(), StrictARP: v.StrictARP, HairpinLocal: v.HairpinLocal,
+		TCPTimeout: v.TCPTimeout, TCPFinTimeout: v.TCPFinTimeout, UDPTimeout: v.UDPTimeout,
+	}
+	for _, p := range v.Exclude {
+		if r.family.Of(p.Addr()) {
+			out.Exclude = append(out.Exclude, p)
+		}
+	}
+	slices.SortFunc(out.Exclude, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// own lists the node's addresses of the family, sorted: what its interfaces
+// carry, without loopback and IPv6 link-local ones.
+func (r *resolver) own() []netip.Addr {
+	var out []netip.Addr
+	add := func(a netip.Addr) {
+		if a = a.Unmap(); r.family.Of(a) && !a.IsLoopback() && !(a.Is6() && a.IsLinkLocalUnicast()) {
+			out = append(out, a)
+		}
+	}
+	for _, a := range append(slices.Clone(r.options.NodeIPs), r.options.Virtual.LocalAddrs...) {
+		add(a)
+	}
+	if r.facts.object != nil {
+		for _, x := range r.facts.object.Value.Status.Addresses {
+			if a, _, err := addr.Parse(x.Address); err == nil && (x.Type == corev1.NodeInternalIP || x.Type == corev1.NodeExternalIP) {
+				add(a)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// virtualNodePorts are the node's own addresses within the ranges: each needs a
+// virtual server of its own. An address that was given alone stands for itself.
+func (r *resolver) virtualNodePorts(ranges []netip.Prefix, services []*service) ir.NodePortAddresses {
+	own := r.own()
+	var n ir.NodePortAddresses
+	for _, p := range ranges {
+		if p.IsSingleIP() && !p.Addr().IsLoopback() {
+			n.Addrs = append(n.Addrs, p.Addr())
+		}
+		for _, a := range own {
+			if p.Contains(a) {
+				n.Addrs = append(n.Addrs, a)
+			}
+		}
+	}
+	if len(own) == 0 {
+		r.primary(services) // says what is missing, and who needs it
+	}
+	slices.SortFunc(n.Addrs, netip.Addr.Compare)
+	n.Addrs = slices.Compact(n.Addrs)
+	return n
+}

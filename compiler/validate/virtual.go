@@ -1,0 +1,46 @@
+package validate
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"svcc/compiler/resolve"
+	"svcc/ir"
+	"svcc/ir/diag"
+)
+
+// checkScheduler holds the annotation that chooses a Service's scheduler to the
+// names that the kernel has.
+func (c *checker) checkScheduler(s *service) {
+	name, given := s.Value.Annotations[resolve.SchedulerAnnotation]
+	if given && s.compiled && !slices.Contains(ir.Schedulers, name) {
+		c.onService(s, diag.BadScheduler, path{"metadata", "annotations", resolve.SchedulerAnnotation}, "scheduler %q does not exist", name).
+			Hint = "one of " + strings.Join(ir.Schedulers, ", ")
+	}
+}
+
+// checkTaken refuses, where nodes bear service addresses themselves, an address
+// that another node has: this node would cut itself off from that one
+// (kubernetes#127410, #104679).
+func (c *checker) checkTaken(s *service, a netip.Addr, at path) {
+	who, isNode := c.nodes[a]
+	if c.o.Virtual && isNode && s.compiled && who != "this node" && who != c.here {
+		c.onService(s, diag.TakesNodeAddress, at, "%s is an address of %s, and this node would bear it as well", a, who).
+			Hint = "use another address, or a mode that does not bind addresses"
+	}
+}
+
+// checkPersistence reports a memory that IPVS keeps longer than asked for: while
+// connections close, for about two minutes (kubernetes#89358).
+func (c *checker) checkPersistence(s *service) {
+	const closing = 120
+	config := s.Value.Spec.SessionAffinityConfig
+	if !c.o.Virtual || !s.compiled || config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
+		return
+	}
+	if n := *config.ClientIP.TimeoutSeconds; n < closing {
+		c.onService(s, diag.PersistenceLonger, path{"spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"},
+			"IPVS remembers a client for about %d seconds at least, not %d", closing, n)
+	}
+}
