@@ -34,6 +34,7 @@ func (r *run) write(ctx context.Context) error {
 		return err
 	}
 	r.report.Wrote, r.report.Recorded = true, true
+	r.keepSeen()
 	return nil
 }
 

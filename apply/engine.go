@@ -60,6 +60,14 @@ type Remembering interface {
 	Remember(made []string)
 }
 
+// Recalling is a Target that reads faster with what an earlier run saw.
+type Recalling interface {
+	// Recall is given what Seen gave once; an error means that it is no use.
+	Recall(seen []byte) error
+	// Seen is what was read last; nil if it is of no use to a later run.
+	Seen() []byte
+}
+
 // Apply brings the node to a ruleset.
 func (e *Engine) Apply(ctx context.Context, desired *emit.Ruleset) (Report, error) {
 	return e.change(ctx, func(r *run) error {
@@ -127,6 +135,35 @@ func (e *Engine) recorded(sum string) (*emit.Ruleset, error) {
 		return nil, err
 	}
 	return emit.Unmarshal(text)
+}
+
+// recall gives the Target what the last run saw. Without it, all is read anew.
+func (e *Engine) recall() {
+	t, ok := e.Target.(Recalling)
+	if !ok {
+		return
+	}
+	seen, err := e.State.Seen()
+	if err == nil && seen != nil {
+		err = t.Recall(seen)
+	}
+	if err != nil {
+		e.Log.Debug("all rules are read anew", "because", err)
+	}
+}
+
+// keepSeen keeps what the Target saw for the next run. Nothing but time depends
+// on it.
+func (e *Engine) keepSeen() {
+	t, ok := e.Target.(Recalling)
+	if !ok {
+		return
+	}
+	if seen := t.Seen(); seen != nil {
+		if err := e.State.KeepSeen(seen); err != nil {
+			e.Log.Debug("the next run will read all rules anew", "because", err)
+		}
+	}
 }
 
 // follow lets what depends on the rules follow them.

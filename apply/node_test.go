@@ -23,6 +23,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/iptables"
 	"svcc/apply/state"
+	"svcc/apply/sums"
 	"svcc/emit"
 	"svcc/golden/lab"
 	"svcc/ir"
@@ -120,7 +121,7 @@ func (n *node) engine(with ...func(*apply.Engine)) *apply.Engine {
 
 func nodeEngine(path, flavour string, r apply.Runner) *apply.Engine {
 	return &apply.Engine{
-		Target:  &iptables.Target{Runner: r, Command: iptables.Flavour(flavour), LockTimeout: time.Second},
+		Target:  &iptables.Target{Runner: r, Command: iptables.Flavour(flavour), LockTimeout: time.Second, Kernel: sums.Kernel{}},
 		State:   state.At(path),
 		Log:     slog.New(slog.DiscardHandler),
 		Options: apply.Options{Mode: "iptables", Who: "tester", LockTimeout: 10 * time.Second, AllowShrink: true},

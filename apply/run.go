@@ -50,6 +50,7 @@ func (r *run) read() error {
 		return err
 	}
 	r.remember(r.record)
+	r.recall()
 	if r.record.Current == "" {
 		return nil
 	}
@@ -137,6 +138,7 @@ func (r *run) settle(ctx context.Context) error {
 		return nil
 	}
 	r.report.Recorded = true
+	r.keepSeen()
 	return r.State.Save(n, r.text)
 }
 

@@ -3,6 +3,7 @@ package iptables
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -23,15 +24,32 @@ func (t *Target) keepCounters(ctx context.Context, f ir.Family, in apply.Input) 
 			continue
 		}
 		name := strings.TrimSpace(string(line[1:]))
-		dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-c", "-t", name}})
-		if err != nil {
+		if err := t.addCounters(ctx, &out, f, name); err != nil {
 			return in, err
 		}
-		writeCounters(&out, name, dump)
 	}
 	in.Stdin = out.Bytes()
 	in.Args = append(slices.Clone(in.Args), "--counters")
 	return in, nil
+}
+
+// addCounters reads one table's from the kernel, or with the tool.
+func (t *Target) addCounters(ctx context.Context, out *bytes.Buffer, f ir.Family, table string) error {
+	if t.Kernel != nil {
+		if all, err := t.Kernel.Policies(f, table); err == nil {
+			for _, p := range all {
+				if p.Packets > 0 || p.Bytes > 0 {
+					fmt.Fprintf(out, ":%s %s [%d:%d]\n", p.Chain, p.Verdict, p.Packets, p.Bytes)
+				}
+			}
+			return nil
+		}
+	}
+	dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-c", "-t", table}})
+	if err == nil {
+		writeCounters(out, table, dump)
+	}
+	return err
 }
 
 // writeCounters copies the lines of built-in chains, ":NAME POLICY [1:2]".

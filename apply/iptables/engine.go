@@ -9,6 +9,7 @@ import (
 var (
 	_ apply.Preflighter = (*Target)(nil)
 	_ apply.Remembering = (*Target)(nil)
+	_ apply.Recalling   = (*Target)(nil)
 )
 
 // Preflight implements apply.Preflighter: the tools must be there, of one

@@ -35,7 +35,12 @@ type Target struct {
 	// Whole makes Plan write every chain, also those that do not differ.
 	Whole bool
 
+	// Kernel saves reading by the tool what the kernel tells to be as it was; nil
+	// for the tool alone.
+	Kernel Kernel
+
 	version *Version
+	seen    map[tableKey]*seenTable
 }
 
 var _ apply.Target = (*Target)(nil)
@@ -106,10 +111,8 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 func (t *Target) readFamily(ctx context.Context, f ir.Family, names []string) (familyState, error) {
 	s := familyState{tables: map[string]*table{}}
 	for _, name := range names {
-		dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-t", name}})
-		if err == nil {
-			s.tables[name], err = readDump(name, f, dump)
-		}
+		var err error
+		s.tables[name], err = t.readTable(ctx, f, name)
 		switch {
 		case absent(err):
 			return familyState{trouble: fmt.Sprintf("%s cannot be read: %v", f, err)}, nil

@@ -39,6 +39,7 @@ const (
 	lockFile    = "lock"
 	childFile   = "child"
 	confirmFile = "confirm"
+	seenFile    = "seen"
 	rulesSuffix = ".rules"
 	undoSuffix  = ".undo"
 )
@@ -124,6 +125,21 @@ func (d *Dir) load(sum, suffix string) ([]byte, error) {
 // Ruleset reads the ruleset file that a Record names.
 func (d *Dir) Ruleset(sum string) ([]byte, error) { return d.load(sum, rulesSuffix) }
 
+// Seen reads what KeepSeen kept; nil if nothing.
+func (d *Dir) Seen() ([]byte, error) {
+	text, err := d.read(seenFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// KeepSeen keeps what a Target wants to see again. It has a sum of its own, and
+// nothing is lost with it but time.
+func (d *Dir) KeepSeen(text []byte) error {
+	return renameio.WriteFile(d.file(seenFile), text, 0o600, renameio.WithTempDir(d.path))
+}
+
 // readJSON reads a file into v and says whether there is one.
 func (d *Dir) readJSON(name string, v any) (bool, error) {
 	text, err := d.read(name)
@@ -150,7 +166,7 @@ func (d *Dir) writeJSON(name string, v any) error {
 // sweep removes what neither record nor journal names, left by runs that were
 // interrupted as well. What cannot be removed is tried again next time.
 func (d *Dir) sweep() {
-	named := map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true}
+	named := map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true, seenFile: true}
 	var r Record
 	if _, err := d.readJSON(recordFile, &r); err != nil {
 		return
@@ -174,7 +190,7 @@ func (d *Dir) sweep() {
 // ours says whether a name is one that this package gives, or that renameio
 // gives to what it has not yet renamed.
 func ours(name string) bool {
-	for _, part := range []string{"." + recordFile, "." + journalFile, "." + confirmFile, rulesSuffix, undoSuffix} {
+	for _, part := range []string{"." + recordFile, "." + journalFile, "." + confirmFile, "." + seenFile, rulesSuffix, undoSuffix} {
 		if strings.Contains(name, part) {
 			return true
 		}

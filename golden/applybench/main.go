@@ -4,10 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/iptables"
 	"svcc/apply/state"
+	"svcc/apply/sums"
 	"svcc/compiler"
 	"svcc/emit"
 	"svcc/golden/cluster"
@@ -140,16 +141,30 @@ func peak() int64 {
 	return u.Maxrss / 1024
 }
 
-// measure prints one flavour's costs and how they stand to each other.
-func measure(dir, flavour string, old, changed *emit.Ruleset) error {
-	target := &iptables.Target{Runner: apply.Exec{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second}
-	engine := &apply.Engine{
-		Target: target, State: state.At(dir + "/state-" + flavour), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+// process is what a run of svcc of its own would have: nothing but the kernel
+// and the state directory is shared with the runs before.
+func process(dir, flavour string) *apply.Engine {
+	return &apply.Engine{
+		Target: &iptables.Target{
+			Runner: apply.Exec{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second, Kernel: sums.Kernel{},
+		},
+		State: state.At(dir + "/state-" + flavour), Log: slog.New(slog.DiscardHandler),
 		Options: apply.Options{Mode: "iptables", Node: "node-0", AllowShrink: true, LockTimeout: time.Second},
 	}
+}
+
+// readAll reads the owned rules with the tool, as if nothing had been seen.
+func readAll(flavour string) error {
+	t := &iptables.Target{Runner: apply.Exec{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second}
+	_, err := t.Observe(context.Background())
+	return err
+}
+
+// measure prints one flavour's costs and how they stand to each other.
+func measure(dir, flavour string, old, changed *emit.Ruleset) error {
 	ctx := context.Background()
 	put := func(rs *emit.Ruleset) func() error {
-		return func() error { _, err := engine.Apply(ctx, rs); return err }
+		return func() error { _, err := process(dir, flavour).Apply(ctx, rs); return err }
 	}
 	costs := map[string]cost{}
 	for _, step := range []struct {
@@ -161,9 +176,10 @@ func measure(dir, flavour string, old, changed *emit.Ruleset) error {
 		{"first apply", put(old)},
 		{"change", put(changed)},
 		{"no-op", put(changed)},
-		{"read", func() error { _, err := target.Observe(ctx); return err }},
-		{"end", func() error { _, err := engine.Remove(ctx); return err }},
+		{"read", func() error { return readAll(flavour) }},
+		{"end", func() error { _, err := process(dir, flavour).Remove(ctx); return err }},
 	} {
+		runtime.GC() // of what the step before left
 		var err error
 		if costs[step.name], err = timed(step.do); err != nil {
 			return fmt.Errorf("%s, %s: %w", flavour, step.name, err)
@@ -171,9 +187,10 @@ func measure(dir, flavour string, old, changed *emit.Ruleset) error {
 		c := costs[step.name]
 		fmt.Printf("  %-7s %-12s tools %6.2f  svcc %6.2f  %4d MB\n", flavour, step.name, c.tools.Seconds(), c.own.Seconds(), peak())
 	}
-	all := func(c cost) float64 { return (c.tools + c.own).Seconds() }
-	fmt.Printf("  %-7s change over restore, tools: %.3f; no-op over read, all: %.2f\n", flavour,
-		costs["change"].tools.Seconds()/costs["restore"].tools.Seconds(), all(costs["no-op"])/all(costs["read"]))
+	all := func(name string) float64 { return (costs[name].tools + costs[name].own).Seconds() }
+	fmt.Printf("  %-7s tools: change over restore %.3f, no-op over read %.3f; all: change over restore %.2f, no-op over read %.2f\n", flavour,
+		costs["change"].tools.Seconds()/costs["restore"].tools.Seconds(), costs["no-op"].tools.Seconds()/costs["read"].tools.Seconds(),
+		all("change")/all("restore"), all("no-op")/all("read"))
 	return nil
 }
 

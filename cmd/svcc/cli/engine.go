@@ -17,6 +17,7 @@ import (
 	"svcc/apply/conntrack"
 	"svcc/apply/iptables"
 	"svcc/apply/state"
+	"svcc/apply/sums"
 	"svcc/ir"
 )
 
@@ -59,7 +60,7 @@ func (e *engineFlags) engine(s streams, quiet, canaries bool) (*apply.Engine, er
 	dir := state.At(e.dir)
 	tools := apply.Exec{Started: func(pid int, _ apply.Input) { dir.Child(pid) }}
 	out := &apply.Engine{
-		Target: &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: canaries},
+		Target: &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: canaries, Kernel: sums.Kernel{}},
 		State:  dir,
 		Log:    log,
 		Options: apply.Options{
