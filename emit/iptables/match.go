@@ -12,25 +12,31 @@ import (
 type condKind uint8
 
 const (
-	condNone      condKind = iota
-	condSrc                // x: address, y: mask; holes are allowed
-	condDst                // the same
-	condSrc6               // x: index in ruleset.wide
-	condDst6               // the same
-	condProto              // x: protocol number
-	condIn                 // x: name in ruleset.names, y: 1 if it is a prefix
-	condSport              // x to y
-	condDport              // x to y
-	condPorts              // x: first of y entries in ruleset.ranges, sub: sides
-	condState              // x: set of state bits
-	condMark               // x: value, y: mask
-	condSrcLocal           // an address of the node
-	condDstLocal           // the same
-	condRecent             // x: list in ruleset.names, y: seconds, sub: mode
-	condStatistic          // x: index in ruleset.shares, plus 1
-	condOrigDst            // as condDst, of the packet before DNAT
-	condOrigDst6           // as condDst6
-	condOrigPort           // x to y
+	condNone        condKind = iota
+	condSrc                  // x: address, y: mask; holes are allowed
+	condDst                  // the same
+	condSrc6                 // x: index in ruleset.wide
+	condDst6                 // the same
+	condProto                // x: protocol number
+	condIn                   // x: name in ruleset.names, y: 1 if it is a prefix
+	condSport                // x to y
+	condDport                // x to y
+	condPorts                // x: first of y entries in ruleset.ranges, sub: sides
+	condState                // x: set of state bits
+	condMark                 // x: value, y: mask
+	condSrcLocal             // an address of the node
+	condDstLocal             // the same
+	condRecent               // x: list in ruleset.names, y: seconds, sub: mode
+	condStatistic            // x: index in ruleset.shares, plus 1
+	condOrigDst              // as condDst, of the packet before DNAT
+	condOrigDst6             // as condDst6
+	condOrigPort             // x to y
+	condSet                  // x: name in ruleset.names, y: dimensions, sub: which are the source
+	condServed               // by a virtual server
+	condServedAddr           // x: index in ruleset.dests
+	condServedPort           // x: port
+	condServedProto          // x: protocol number
+	condNever                // what no packet of ours does
 )
 
 // condition is one thing that must hold for a rule to match.
@@ -83,6 +89,7 @@ type module struct {
 	name    string
 	proto   uint32   // -p that it needs; 0 for any
 	first   condKind // condition that its options fill in; condNone if each makes its own
+	around  bool     // has a model only where it is known what is around the rules
 	options []option
 }
 
@@ -134,6 +141,18 @@ var modules = []module{
 		{"--source-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideSrc, v) }},
 		{"--ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideSrc|sideDst, v) }},
 	}},
+	{name: "set", around: true, options: []option{{"--match-set", true, true, setMatchSet}}},
+	{name: "ipvs", around: true, options: []option{
+		{"--ipvs", false, true, func(r *ruleParser, v string) string { return setServed(r, condServed, v) }},
+		{"--vaddr", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedAddr, v) }},
+		{"--vport", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedPort, v) }},
+		{"--vproto", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedProto, v) }},
+	}},
+	// Bridges are not modelled: no packet comes in by a port of one.
+	{name: "physdev", around: true, options: []option{{"--physdev-is-in", false, true, func(r *ruleParser, _ string) string {
+		r.add(condition{kind: condNever})
+		return ""
+	}}}},
 	// A counter always matches.
 	{name: "nfacct", options: []option{{"--nfacct-name", true, false, ignore}}},
 }

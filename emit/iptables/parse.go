@@ -33,6 +33,7 @@ type ruleset struct {
 	names    []string         // interfaces and recent lists
 	nameIDs  map[string]uint32
 	troubles []string // why rules are opaque
+	around   *Around  // nil where there is nothing but rules
 }
 
 // parsedChain is a chain of one table, or a place for one that was deleted.
@@ -110,8 +111,9 @@ func parseRules(f ir.Family, text []byte) (*ruleset, error) {
 
 // parseSections reads one family's sections into a walker. A table may go on
 // in a later section, as under --noflush. Errors name section and line.
-func parseSections(f ir.Family, sections []emit.Section) (*walker, error) {
+func parseSections(f ir.Family, sections []emit.Section, a *Around) (*walker, error) {
 	p := newParser(f)
+	p.rs.around = a
 	for _, s := range sections {
 		if s.Tool != Tool || s.Family != f {
 			return nil, fmt.Errorf("section %s %s: not one that %s loads for %s", s.Tool, s.Family, Tool, f)

@@ -253,7 +253,7 @@ func (r *ruleParser) option(t token) error {
 // load reads -m NAME.
 func (r *ruleParser) load(name string) {
 	m := moduleNamed(name)
-	if m == nil {
+	if m == nil || m.around && r.rs.around == nil {
 		r.fail("match %s has no model", quote(name))
 		return
 	}

@@ -38,10 +38,12 @@ type stage uint8
 const (
 	natPrerouting stage = iota
 	natOutput
+	serversOutput
 	filterOutput
 	filterForward
 	natPostrouting
 	filterInput
+	serversInput
 	stageDone
 )
 
@@ -53,7 +55,12 @@ var stages = [stageDone]struct{ table, hook string }{
 	filterForward:  {"filter", "FORWARD"},
 	natPostrouting: {"nat", "POSTROUTING"},
 	filterInput:    {"filter", "INPUT"},
+	serversOutput:  {"ipvs", "OUTPUT"},
+	serversInput:   {"ipvs", "INPUT"},
 }
+
+// servers says that virtual servers look at packets here, rather than rules.
+func (s stage) servers() bool { return s == serversOutput || s == serversInput }
 
 func (s stage) nat() bool { return s == natPrerouting || s == natOutput || s == natPostrouting }
 
@@ -127,7 +134,7 @@ func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, er
 func (w *walker) Met(p eval.Packet, h eval.Host) (float64, error) {
 	k := w.pool.Get().(*walk)
 	defer w.pool.Put(k)
-	k.packet, k.host, k.want, k.steps = p, h, nil, 0
+	k.packet, k.host, k.want, k.steps = p, w.on(h), nil, 0
 	k.counting, k.met = true, 0
 	defer func() { k.counting = false }()
 	err := k.run(nil, nil)
@@ -140,7 +147,7 @@ func (w *walker) follow(p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer
 	}
 	k := w.pool.Get().(*walk)
 	defer w.pool.Put(k)
-	k.packet, k.host, k.want, k.steps = p, h, nil, 0
+	k.packet, k.host, k.want, k.steps = p, w.on(h), nil, 0
 	var lists []uint32
 	if p.Remembered.IsValid() {
 		if err := k.run(nil, nil); err != nil {
@@ -161,14 +168,22 @@ func (w *walker) follow(p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer
 	return eval.Normalize(out)
 }
 
+// on is the host with the addresses that it bears for services.
+func (w *walker) on(h eval.Host) eval.Host {
+	if w.rs.around != nil {
+		h.Bears = w.rs.around.Bears
+	}
+	return h
+}
+
 // outcome turns the ends that a run reached into branches.
 func (k *walk) outcome() ([]eval.Branch, error) {
 	out := make([]eval.Branch, len(k.ends))
 	var again *walk
 	for i := range k.ends {
 		e := &k.ends[i]
-		out[i] = e.branch()
-		if e.lists.n == 0 {
+		out[i] = k.verdictOnly(e.branch())
+		if e.lists.n == 0 || out[i].To != e.to {
 			continue
 		}
 		if again == nil {

@@ -70,6 +70,10 @@ func (k *walk) holds(s *state, c *condition) bool {
 		return k.srcIsLocal(s)
 	case condDstLocal:
 		return k.dstIsLocal(s)
+	case condSet:
+		return k.asks(s, c)
+	case condServed, condServedAddr, condServedPort, condServedProto:
+		return k.servedBy(s, c)
 	}
 	return false
 }

@@ -61,6 +61,8 @@ type state struct {
 	seconds      int64 // least --seconds of the lists that matched; 0 for none
 	lists        listSet
 	dnat, masq   bool
+	vip          netip.AddrPort // of the virtual server that served the packet
+	sticky       int            // and for how long it remembers the client
 	srcLocal     tri
 	dstLocal     tri
 	output       eval.Verdict
@@ -140,6 +142,12 @@ func (k *walk) run(remembered []uint32, t *tracer) error {
 // through follows one way to its end.
 func (k *walk) through(s *state) error {
 	for s.stage != stageDone {
+		if s.stage.servers() {
+			if err := k.serve(s); err != nil {
+				return err
+			}
+			continue
+		}
 		r := k.next(s)
 		if r == nil {
 			if !k.back(s) {
@@ -308,6 +316,8 @@ func (k *walk) enterStage(s *state, at stage) {
 	for s.stage = at; s.stage != stageDone; s.stage = k.after(s) {
 		chain := k.w.base[s.stage]
 		switch {
+		case s.stage.servers():
+			return
 		case s.stage.nat() && (k.packet.State != eval.New || chain < 0):
 			continue
 		case chain < 0:
@@ -344,7 +354,20 @@ func (k *walk) after(s *state) stage {
 		}
 		return filterForward
 	case natOutput:
+		if k.w.rs.around != nil {
+			return serversOutput
+		}
 		return filterOutput
+	case serversOutput:
+		return filterOutput
+	case filterInput:
+		if k.w.rs.around != nil && k.packet.In != "" {
+			return serversInput
+		}
+	case serversInput:
+		if s.vip.IsValid() && !k.dstIsLocal(s) {
+			return filterOutput
+		}
 	case filterOutput, filterForward:
 		return natPostrouting
 	case natPostrouting:
@@ -392,6 +415,6 @@ func (k *walk) end(s *state) error {
 func (s *state) branch() eval.Branch {
 	return eval.Branch{
 		Share: s.share, To: s.to, DNAT: s.dnat, Masquerade: s.masq, Mark: s.mark,
-		Output: s.output, Forward: s.forward, Input: s.input,
+		Output: s.output, Forward: s.forward, Input: s.input, Sticky: s.sticky,
 	}
 }

@@ -25,6 +25,8 @@ type metKey struct {
 	rule  *parsedRule
 	depth int32
 	note  string
+	// served is the virtual server that did it rather than a rule.
+	served *Server
 }
 
 // hop notes a rule before its action is done.
@@ -33,9 +35,13 @@ func (t *tracer) hop(k *walk, s *state, r *parsedRule) error {
 	if note == "" {
 		return nil
 	}
-	key := metKey{s.stage, r, k.depth(s), note}
+	return t.add(metKey{stage: s.stage, rule: r, depth: k.depth(s), note: note}, s.share)
+}
+
+// add notes that a share of the packets met something.
+func (t *tracer) add(key metKey, share eval.Share) error {
 	if i, ok := t.known[key]; ok {
-		sum, err := t.met[i].share.Add(s.share)
+		sum, err := t.met[i].share.Add(share)
 		t.met[i].share = sum
 		return err
 	}
@@ -43,7 +49,7 @@ func (t *tracer) hop(k *walk, s *state, r *parsedRule) error {
 		t.known = map[metKey]int{}
 	}
 	t.known[key] = len(t.met)
-	t.met = append(t.met, met{key, s.share})
+	t.met = append(t.met, met{key, share})
 	return nil
 }
 
@@ -96,13 +102,27 @@ func (k *walk) enters(s *state, r *parsedRule) string {
 	return ""
 }
 
+// rank is when a packet comes by a stage. One that comes in and is served leaves
+// by OUTPUT after it has met INPUT.
+func (t *tracer) rank(s stage) int {
+	comesIn := slices.ContainsFunc(t.met, func(m met) bool { return m.stage == natPrerouting || m.stage == serversInput })
+	if comesIn && (s == filterOutput || s == natPostrouting) {
+		return int(stageDone) + int(s)
+	}
+	return int(s)
+}
+
 // sorted gives the hops hook by hook, within a hook in the order in which they
 // were first met.
 func (t *tracer) sorted(rs *ruleset) []emit.Hop {
-	slices.SortStableFunc(t.met, func(a, b met) int { return int(a.stage) - int(b.stage) })
+	slices.SortStableFunc(t.met, func(a, b met) int { return t.rank(a.stage) - t.rank(b.stage) })
 	hops := make([]emit.Hop, len(t.met))
 	for i, m := range t.met {
 		at := stages[m.stage]
+		if m.served != nil {
+			hops[i] = emit.Hop{Hook: at.hook, Table: at.table, Rule: m.served.Text, Share: m.share, Note: m.note}
+			continue
+		}
 		hops[i] = emit.Hop{
 			Hook: at.hook, Table: at.table, Chain: rs.chains[m.rule.chain].name, Depth: int(m.depth),
 			Rule: m.rule.text, Share: m.share, Note: m.note,

@@ -1,0 +1,212 @@
+package iptables
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"svcc/emit"
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+// Around is what the kernel has beside rules, in IPVS mode: sets that rules ask,
+// addresses that the node bears, and virtual servers. These act on what is for
+// the node: behind filter INPUT, and behind nat OUTPUT on the node's own.
+type Around struct {
+	Sets map[string]Set
+	// Bears says of an address, beside those of the host, that the node has it.
+	Bears func(netip.Addr) bool
+	// Server is the virtual server at a destination; nil for none.
+	Server func(at netip.AddrPort, p ir.Protocol) *Server
+}
+
+// Set is an ipset as rules ask it.
+type Set interface {
+	// Dimensions is how many "src" or "dst" a rule gives it.
+	Dimensions() int
+	// Holds says whether an entry matches: ends are the packet's side for each
+	// dimension.
+	Holds(p ir.Protocol, ends []netip.AddrPort) bool
+}
+
+// Server is a virtual server that sends new connections to one of its choices;
+// without any, the kernel refuses them (port unreachable).
+type Server struct {
+	Text    string // for traces
+	Sticky  int    // for how many seconds a client is remembered; 0 for none
+	Choices []Choice
+}
+
+// Choice is a destination and how often it is chosen.
+type Choice struct {
+	To    netip.AddrPort
+	Share eval.Share
+}
+
+// ParseAround is Backend.Parse of rules with what is around them.
+func ParseAround(f ir.Family, sections []emit.Section, a *Around) (emit.Walker, error) {
+	return parseSections(f, sections, a)
+}
+
+// serve lets the virtual server at a new packet's destination part its ways. A
+// packet that none serves goes on.
+func (k *walk) serve(s *state) error {
+	v := k.server(s)
+	if v == nil {
+		k.enterStage(s, k.after(s))
+		return nil
+	}
+	if s.vip = s.to; len(v.Choices) == 0 {
+		err := k.noteServed(s, v, "reject")
+		s.output, s.stage = eval.Reject, stageDone
+		return err
+	}
+	before := *s
+	for i, c := range v.remembered(k.packet.Remembered) {
+		if i > 0 {
+			k.waiting = append(k.waiting, *s)
+		}
+		*s = before
+		if err := k.send(s, v, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server is the one that looks at a packet; nil for none.
+func (k *walk) server(s *state) *Server {
+	if k.packet.State != eval.New || s.vip.IsValid() || !k.dstIsLocal(s) {
+		return nil
+	}
+	return k.w.rs.around.Server(s.to, k.packet.Protocol)
+}
+
+// send takes a way to one of a server's choices.
+func (k *walk) send(s *state, v *Server, c Choice) (err error) {
+	if s.share, err = s.share.Mul(c.Share); err != nil {
+		return err
+	}
+	if err := k.noteServed(s, v, "dnat "+c.To.String()); err != nil {
+		return err
+	}
+	s.rewriteDestination(c.To)
+	s.sticky, s.in = v.Sticky, ""
+	k.enterStage(s, k.after(s))
+	return nil
+}
+
+func (k *walk) noteServed(s *state, v *Server, note string) error {
+	if k.trace == nil {
+		return nil
+	}
+	return k.trace.add(metKey{stage: s.stage, note: note, served: v}, s.share)
+}
+
+// remembered are the choices of a client that goes to where it went before.
+func (v *Server) remembered(to netip.AddrPort) []Choice {
+	for i := range v.Choices {
+		if v.Sticky > 0 && v.Choices[i].To == to {
+			return []Choice{{to, eval.Whole}}
+		}
+	}
+	return v.Choices
+}
+
+// verdictOnly leaves of a packet that is refused its verdict: which hook gives
+// it, and what had become of the packet, says nothing to its sender.
+func (k *walk) verdictOnly(b eval.Branch) eval.Branch {
+	if v := b.Verdict(); k.w.rs.around != nil && v.Refused() {
+		return eval.Branch{Share: b.Share, To: k.packet.Dst, Output: v}
+	}
+	return b
+}
+
+// asks says whether a set holds the packet. The bits of sub tell of each
+// dimension whether it is the source.
+func (k *walk) asks(s *state, c *condition) bool {
+	set := k.w.rs.around.Sets[k.w.rs.names[c.x]]
+	src := netip.AddrPortFrom(k.packet.Src.Addr(), k.packet.Src.Port())
+	var ends [3]netip.AddrPort
+	for i := range c.y {
+		if ends[i] = s.to; c.sub&(1<<i) != 0 {
+			ends[i] = src
+		}
+	}
+	return set.Holds(k.packet.Protocol, ends[:c.y])
+}
+
+// setMatchSet reads "NAME src,dst,...".
+func setMatchSet(r *ruleParser, name string) string {
+	sides := strings.Split(r.word("--match-set"), ",")
+	if r.rs.around.Sets[name] == nil {
+		return "the set is not known"
+	}
+	if n := r.rs.around.Sets[name].Dimensions(); n != len(sides) {
+		return fmt.Sprintf("the set has %d dimensions", n)
+	}
+	c := condition{kind: condSet, x: r.rs.nameID(name), y: uint32(len(sides))}
+	for i, side := range sides {
+		switch side {
+		case "src":
+			c.sub |= 1 << i
+		case "dst":
+		default:
+			return "neither src nor dst"
+		}
+	}
+	r.add(c)
+	return ""
+}
+
+// setServed makes a condition about the virtual server that served a packet.
+func setServed(r *ruleParser, k condKind, v string) string {
+	c := condition{kind: k}
+	switch k {
+	case condServedPort:
+		n, err := strconv.ParseUint(v, 10, 16)
+		if err != nil {
+			return "not a port"
+		}
+		c.x = uint32(n)
+	case condServedProto:
+		p, err := ir.ParseProtocol(v)
+		if err != nil {
+			return err.Error()
+		}
+		c.x = uint32(p)
+	case condServedAddr:
+		a, err := netip.ParsePrefix(v)
+		if err != nil {
+			b, err := netip.ParseAddr(v)
+			if err != nil {
+				return "not an address"
+			}
+			a = netip.PrefixFrom(b, b.BitLen())
+		}
+		if !a.IsSingleIP() {
+			return "a range has no model"
+		}
+		c.x = uint32(len(r.rs.dests))
+		r.rs.dests = append(r.rs.dests, netip.AddrPortFrom(a.Addr(), 0))
+	}
+	r.add(c)
+	return ""
+}
+
+// servedBy asks about the virtual server that served a packet.
+func (k *walk) servedBy(s *state, c *condition) bool {
+	switch {
+	case !s.vip.IsValid():
+		return false
+	case c.kind == condServedAddr:
+		return s.vip.Addr() == k.w.rs.dests[c.x].Addr()
+	case c.kind == condServedPort:
+		return uint32(s.vip.Port()) == c.x
+	case c.kind == condServedProto:
+		return uint32(k.packet.Protocol) == c.x
+	}
+	return true
+}
