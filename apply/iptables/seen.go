@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,7 +30,8 @@ type Kernel interface {
 // and no mark that somebody could leave standing over other rules.
 type seenTable struct {
 	all    sums.Sum
-	chains map[string]sums.Sum // of ours, iptables-nft's
+	others sums.Sum            // of the chains that are not ours alone, iptables-nft's
+	chains map[string]sums.Sum // of those that are
 	table  *table
 }
 
@@ -82,9 +84,9 @@ func (t *Target) readWhole(ctx context.Context, f ir.Family, name string) (*tabl
 }
 
 func (t *Target) sawTable(key tableKey, now sums.Table, out *table) {
-	s := &seenTable{all: now.All, table: out, chains: map[string]sums.Sum{}}
+	s := &seenTable{all: now.All, others: sumOfOthers(key.name, now), table: out, chains: map[string]sums.Sum{}}
 	for _, c := range now.Chains {
-		if out.chain(c.Name) != nil {
+		if oursAlone(key.name, c.Name) {
 			s.chains[c.Name] = c.Sum
 		}
 	}
@@ -94,46 +96,90 @@ func (t *Target) sawTable(key tableKey, now sums.Table, out *table) {
 	t.seen[key] = s
 }
 
+func oursAlone(table, chain string) bool {
+	return rules.Owned(table, chain) && chain != rules.SharedChain
+}
+
+// sumOfOthers is of all in which others have rules: while it is the same, so are
+// hooks, and what of ours others jump to.
+func sumOfOthers(table string, now sums.Table) sums.Sum {
+	h := sha256.New()
+	for _, c := range now.Chains {
+		if !oursAlone(table, c.Name) {
+			fmt.Fprintf(h, "%q %v %x\n", c.Name, c.Base, c.Sum)
+		}
+	}
+	return sums.Sum(h.Sum(nil))
+}
+
 // readParts makes what the save tool would print of the rules of chains as they
-// were seen, and of what the tool says of others: all that are not ours, those
-// that are not ours alone, and those that differ. It is nil if that cannot be.
+// were seen, and of what the tool says of those that differ; of all that are not
+// ours alone as well, if one of them does. It is nil if that cannot be.
 func (t *Target) readParts(ctx context.Context, key tableKey, was *seenTable, now sums.Table) *table {
 	if was == nil || len(now.Chains) == 0 {
 		return nil
 	}
 	var dump bytes.Buffer
-	var ask []string
+	same := was.others == sumOfOthers(key.name, now)
+	ask := map[string]bool{}
 	for _, c := range now.Chains {
 		if c.Base != slices.Contains(builtins[key.name], c.Name) || !plainName(c.Name) {
 			return nil
 		}
 		fmt.Fprintf(&dump, ":%s - [0:0]\n", c.Name)
-		sum, seen := was.chains[c.Name]
-		if !seen || sum != c.Sum || c.Name == rules.SharedChain {
-			ask = append(ask, c.Name)
+		if sum, seen := was.chains[c.Name]; oursAlone(key.name, c.Name) {
+			ask[c.Name] = !seen || sum != c.Sum
+		} else {
+			ask[c.Name] = !same
+		}
+		if ask[c.Name] {
+			continue
+		}
+		if own := was.table.chain(c.Name); own != nil {
+			writeDump(&dump, was.table.rulesOf(own))
 		}
 	}
-	if len(ask) > mostAsked {
+	maps.DeleteFunc(ask, func(_ string, must bool) bool { return !must })
+	if len(ask) > mostAsked || !t.ask(ctx, key, slices.Sorted(maps.Keys(ask)), &dump) {
 		return nil
-	}
-	for _, c := range now.Chains {
-		if own := was.table.chain(c.Name); own != nil && !slices.Contains(ask, c.Name) {
-			for _, r := range was.table.rulesOf(own) {
-				dump.WriteString(r + "\n")
-			}
-		}
-	}
-	for _, name := range ask {
-		said, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(key.family, ""), Args: []string{"-t", key.name, "-S", name}})
-		if err != nil || !addRules(&dump, name, said) {
-			return nil
-		}
 	}
 	out, err := readDump(key.name, key.family, dump.Bytes())
 	if err != nil {
 		return nil
 	}
+	if same {
+		out.keepOthers(was.table)
+	}
 	return out
+}
+
+func writeDump(dump *bytes.Buffer, lines []string) {
+	for _, l := range lines {
+		dump.WriteString(l + "\n")
+	}
+}
+
+// ask adds the rules of these chains, as the tool prints them.
+func (t *Target) ask(ctx context.Context, key tableKey, chains []string, dump *bytes.Buffer) bool {
+	for _, name := range chains {
+		said, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(key.family, ""), Args: []string{"-t", key.name, "-S", name}})
+		if err != nil || !addRules(dump, name, said) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepOthers takes over what a table's reading told of others' rules, which are
+// the same. They jump to no chain of ours that has come since: then it was not
+// there to jump to.
+func (t *table) keepOthers(was *table) {
+	t.builtin = was.builtin
+	for i := range t.chains {
+		if h := was.chain(t.chains[i].name); h != nil {
+			t.chains[i].pinned, t.chains[i].foreign = h.pinned, h.foreign
+		}
+	}
 }
 
 // addRules takes the rules out of what "-S CHAIN" printed.
@@ -171,10 +217,10 @@ func (t *Target) Seen() []byte {
 				continue
 			}
 			o.families[i].tables[name] = s.table
-			fmt.Fprintf(&b, "sum %s %s %x\n", f, name, s.all)
+			fmt.Fprintf(&b, "table %s %s %x %x\n", f, name, s.all, s.others)
 			for _, c := range s.table.chains {
 				if sum, ok := s.chains[c.name]; ok {
-					fmt.Fprintf(&b, "sum %s %s %x %s\n", f, name, sum, c.name)
+					fmt.Fprintf(&b, "chain %s %s %x %s\n", f, name, sum, c.name)
 				}
 			}
 		}
@@ -209,28 +255,28 @@ func (t *Target) Recall(text []byte) error {
 	return nil
 }
 
-// recallSum reads "sum FAMILY TABLE SUM [CHAIN]".
+// recallSum reads "table FAMILY TABLE SUM SUM" or "chain FAMILY TABLE SUM CHAIN".
 func recallSum(seen map[tableKey]*seenTable, o *observed, f []string) error {
-	if len(f) < 4 || len(f) > 5 {
+	if len(f) != 5 {
 		return errors.New("not a sum")
 	}
 	family, err := ir.ParseFamily(f[1])
 	if err != nil {
 		return err
 	}
-	raw, err := hex.DecodeString(f[3])
-	if err != nil || len(raw) != len(sums.Sum{}) {
-		return errors.New("not a sum")
+	sum, err := parseSum(f[3])
+	if err != nil {
+		return err
 	}
-	sum := sums.Sum(raw)
 	key := tableKey{family, f[2]}
-	if len(f) == 4 {
+	if f[0] == "table" {
 		t := o.families[slices.Index(families, family)].tables[f[2]]
 		if t == nil {
 			return errors.New("the sum of a table that was not read")
 		}
-		seen[key] = &seenTable{all: sum, table: t, chains: map[string]sums.Sum{}}
-		return nil
+		others, err := parseSum(f[4])
+		seen[key] = &seenTable{all: sum, others: others, table: t, chains: map[string]sums.Sum{}}
+		return err
 	}
 	s := seen[key]
 	if s == nil || s.table.chain(f[4]) == nil {
@@ -238,4 +284,12 @@ func recallSum(seen map[tableKey]*seenTable, o *observed, f []string) error {
 	}
 	s.chains[f[4]] = sum
 	return nil
+}
+
+func parseSum(text string) (sums.Sum, error) {
+	raw, err := hex.DecodeString(text)
+	if err != nil || len(raw) != len(sums.Sum{}) {
+		return sums.Sum{}, errors.New("not a sum")
+	}
+	return sums.Sum(raw), nil
 }

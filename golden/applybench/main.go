@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 	"svcc/emit"
 	"svcc/golden/cluster"
 )
+
+var tellTools = flag.Bool("tools", false, "tell what each run of a tool cost")
 
 func main() {
 	services := flag.Int("services", 10000, "how many services")
@@ -146,11 +149,22 @@ func peak() int64 {
 func process(dir, flavour string) *apply.Engine {
 	return &apply.Engine{
 		Target: &iptables.Target{
-			Runner: apply.Exec{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second, Kernel: sums.Kernel{},
+			Runner: told{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second, Kernel: sums.Kernel{},
 		},
 		State: state.At(dir + "/state-" + flavour), Log: slog.New(slog.DiscardHandler),
 		Options: apply.Options{Mode: "iptables", Node: "node-0", AllowShrink: true, LockTimeout: time.Second},
 	}
+}
+
+// told runs tools, and with -tools tells what each of them cost.
+type told struct{}
+
+func (told) Run(ctx context.Context, in apply.Input) (out []byte, err error) {
+	c, _ := timed(func() error { out, err = apply.Exec{}.Run(ctx, in); return err })
+	if *tellTools {
+		fmt.Printf("    %.3f %s %s, %d bytes in\n", c.tools.Seconds(), in.Tool, strings.Join(in.Args, " "), len(in.Stdin))
+	}
+	return out, err
 }
 
 // readAll reads the owned rules with the tool, as if nothing had been seen.
@@ -158,6 +172,23 @@ func readAll(flavour string) error {
 	t := &iptables.Target{Runner: apply.Exec{}, Command: iptables.Flavour(flavour), LockTimeout: time.Second}
 	_, err := t.Observe(context.Background())
 	return err
+}
+
+func list(do ...func() error) []func() error { return do }
+
+// mean is what one of several costs.
+func mean(do []func() error) (sum cost, err error) {
+	for _, f := range do {
+		runtime.GC() // of what was before
+		c, err := timed(f)
+		if err != nil {
+			return sum, err
+		}
+		sum.tools += c.tools
+		sum.own += c.own
+	}
+	n := time.Duration(len(do))
+	return cost{sum.tools / n, sum.own / n}, nil
 }
 
 // measure prints one flavour's costs and how they stand to each other.
@@ -169,28 +200,30 @@ func measure(dir, flavour string, old, changed *emit.Ruleset) error {
 	costs := map[string]cost{}
 	for _, step := range []struct {
 		name string
-		do   func() error
+		do   []func() error // the cost is the mean
 	}{
-		{"restore", func() error { return restore(flavour, old) }},
-		{"clear", func() error { return restore(flavour, nil) }},
-		{"first apply", put(old)},
-		{"change", put(changed)},
-		{"no-op", put(changed)},
-		{"read", func() error { return readAll(flavour) }},
-		{"end", func() error { _, err := process(dir, flavour).Remove(ctx); return err }},
+		{"restore", list(func() error { return restore(flavour, old) })},
+		{"over", list(func() error { return restore(flavour, changed) }, func() error { return restore(flavour, old) })},
+		{"clear", list(func() error { return restore(flavour, nil) })},
+		{"first apply", list(put(old))},
+		{"change", list(put(changed), put(old), put(changed), put(old))},
+		{"no-op", list(put(old), put(old))},
+		{"read", list(func() error { return readAll(flavour) })},
+		{"end", list(func() error { _, err := process(dir, flavour).Remove(ctx); return err })},
 	} {
-		runtime.GC() // of what the step before left
-		var err error
-		if costs[step.name], err = timed(step.do); err != nil {
+		c, err := mean(step.do)
+		if err != nil {
 			return fmt.Errorf("%s, %s: %w", flavour, step.name, err)
 		}
-		c := costs[step.name]
-		fmt.Printf("  %-7s %-12s tools %6.2f  svcc %6.2f  %4d MB\n", flavour, step.name, c.tools.Seconds(), c.own.Seconds(), peak())
+		costs[step.name] = c
+		fmt.Printf("  %-7s %-12s tools %7.3f  svcc %6.2f  %4d MB\n", flavour, step.name, c.tools.Seconds(), c.own.Seconds(), peak())
 	}
+	tools := func(name, of string) float64 { return costs[name].tools.Seconds() / costs[of].tools.Seconds() }
 	all := func(name string) float64 { return (costs[name].tools + costs[name].own).Seconds() }
-	fmt.Printf("  %-7s tools: change over restore %.3f, no-op over read %.3f; all: change over restore %.2f, no-op over read %.2f\n", flavour,
-		costs["change"].tools.Seconds()/costs["restore"].tools.Seconds(), costs["no-op"].tools.Seconds()/costs["read"].tools.Seconds(),
-		all("change")/all("restore"), all("no-op")/all("read"))
+	fmt.Printf("  %-7s tools: change / restore over what is there %.3f, / restore into nothing %.3f; no-op / read %.3f\n",
+		flavour, tools("change", "over"), tools("change", "restore"), tools("no-op", "read"))
+	fmt.Printf("  %-7s tools and svcc: change / restore over what is there %.2f; no-op / read %.2f\n",
+		flavour, all("change")/all("over"), all("no-op")/all("read"))
 	return nil
 }
 
