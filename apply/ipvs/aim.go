@@ -1,0 +1,42 @@
+package ipvs
+
+import (
+	"net/netip"
+
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// aim is a ruleset, read.
+type aim struct {
+	ruleset  *emit.Ruleset // nil for nothing
+	state    *state
+	glue     *emit.Ruleset // its sections for iptables
+	programs []*ir.Program // none where it does not say what it promises
+	exclude  []netip.Prefix
+}
+
+// read reads a ruleset, the same one only once: a run plans several times.
+func (t *Target) read(rs *emit.Ruleset) (*aim, error) {
+	if t.aim != nil && t.aim.ruleset == rs {
+		return t.aim, nil
+	}
+	a := &aim{ruleset: rs}
+	var err error
+	if a.state, a.glue, err = wanted(rs); err != nil {
+		return nil, err
+	}
+	if rs != nil {
+		if a.programs, err = rs.ReadPrograms(); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range a.programs {
+		if v := p.Options.Virtual; v != nil {
+			a.exclude = append(a.exclude, v.Exclude...)
+			a.state.Timeouts = a.state.Timeouts.over(Timeouts{v.TCPTimeout, v.TCPFinTimeout, v.UDPTimeout})
+		}
+	}
+	t.aim = a
+	return a, nil
+}

@@ -1,0 +1,136 @@
+package ipvs
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	spec "svcc/emit/ipvs"
+	"svcc/ir"
+)
+
+// owner says which virtual servers of a family are ours by a state: those whose
+// address spec.Link bears; whose address, port and protocol are in a set of
+// ours; and whose port is one of our node ports, at an address that the link
+// does not bear. The kernel has no room for a mark of ours in a virtual server,
+// and sets and addresses outlive a process as servers do.
+type owner struct {
+	borne map[netip.Addr]bool
+	keys  map[string]bool // as entries of hash:ip,port
+	ports map[string]bool // "tcp:80"
+}
+
+// The types of sets that prove something, and the node ports' sets.
+const (
+	typeIPPort = "hash:ip,port"
+	typePort   = "bitmap:port"
+)
+
+// nodePorts are the sets of node ports, by protocol.
+var nodePorts = map[string]ir.Protocol{"KUBE-NODE-PORT-TCP": ir.TCP, "KUBE-NODE-PORT-UDP": ir.UDP}
+
+// portsOf is the protocol of a set of node ports.
+func portsOf(set *spec.Set) (ir.Protocol, bool) {
+	for name, p := range nodePorts {
+		for _, f := range families {
+			if set.Type == typePort && set.Name == spec.SetName(f, name) {
+				return p, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func (f *familyState) owner() *owner {
+	o := &owner{borne: map[netip.Addr]bool{}, keys: map[string]bool{}, ports: map[string]bool{}}
+	for _, a := range f.Addresses {
+		o.borne[a] = true
+	}
+	for _, set := range f.Sets {
+		protocol, ports := portsOf(set)
+		switch {
+		case ports:
+			for _, e := range set.Entries {
+				o.ports[protocol.String()+":"+e] = true
+			}
+		case set.Type == typeIPPort:
+			for _, e := range set.Entries {
+				o.keys[e] = true
+			}
+		}
+	}
+	return o
+}
+
+func (o *owner) owns(k spec.Key) bool {
+	return o.borne[k.Address.Addr()] || o.keys[entryOf(k)] || o.ports[portEntry(k)]
+}
+
+// entryOf is a key as an entry of hash:ip,port: "10.96.0.1,tcp:80".
+func entryOf(k spec.Key) string { return k.Address.Addr().String() + "," + portEntry(k) }
+
+// portEntry is the protocol and port of a key: "tcp:80".
+func portEntry(k spec.Key) string {
+	return k.Protocol.String() + ":" + strconv.Itoa(int(k.Address.Port()))
+}
+
+// leaving is what goes when one state of a family replaces another. Entries of
+// sets that prove it to be ours stay until it has gone.
+type leaving struct {
+	addresses map[string]bool // in the spelling of sets
+	keys      map[string]bool // entryOf
+	ports     map[string]bool // portEntry
+}
+
+func leave(have, want *familyState) *leaving {
+	l := &leaving{addresses: map[string]bool{}, keys: map[string]bool{}, ports: map[string]bool{}}
+	for _, a := range missing(have.Addresses, want.Addresses) {
+		l.addresses[a.String()] = true
+	}
+	stays := map[spec.Key]bool{}
+	for _, s := range want.Servers {
+		stays[s.Key] = true
+	}
+	for _, s := range have.Servers {
+		if !stays[s.Key] {
+			l.keys[entryOf(s.Key)] = true
+			l.ports[portEntry(s.Key)] = true
+		}
+	}
+	return l
+}
+
+// needs says whether an entry has to stay for now.
+func (l *leaving) needs(set *spec.Set, entry string) bool {
+	if protocol, ok := portsOf(set); ok {
+		return l.ports[protocol.String()+":"+entry]
+	}
+	if l.addresses[entry] {
+		return true
+	}
+	return l.keys[keyOf(entry)]
+}
+
+// keyOf are the first two parts of an entry.
+func keyOf(entry string) string {
+	address, rest, _ := strings.Cut(entry, ",")
+	port, _, more := strings.Cut(rest, ",")
+	if !more {
+		return entry
+	}
+	return address + "," + port
+}
+
+// missing are the elements of a sorted list that another has not.
+func missing(a, b []netip.Addr) []netip.Addr {
+	var out []netip.Addr
+	for _, x := range a {
+		for len(b) > 0 && b[0].Less(x) {
+			b = b[1:]
+		}
+		if len(b) == 0 || b[0] != x {
+			out = append(out, x)
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package ipvs
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"svcc/apply"
+	"svcc/emit"
+	spec "svcc/emit/ipvs"
+)
+
+// plan implements apply.Plan.
+type plan struct {
+	glue     apply.Plan
+	way      *way
+	steps    []step
+	whole    bool
+	aim      *aim
+	newSets  bool       // whether there are sets to come that glue may refer to
+	draining []drainage // for Tidy
+}
+
+// Plan implements apply.Target.
+func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, error) {
+	have, ok := from.(*observed)
+	if !ok || have.state == nil {
+		return nil, fmt.Errorf("internal error: %T was not observed here", from)
+	}
+	aim, err := t.read(desired)
+	if err != nil {
+		return nil, err
+	}
+	want := aim.state
+	if err := have.allows(want); err != nil {
+		return nil, err
+	}
+	own := have.state.spared(append(slices.Clone(t.Exclude), aim.exclude...), want)
+	p := &plan{aim: aim, way: lead(own, want), draining: drainages(own, want)}
+	if p.glue, err = t.Glue.Plan(aim.glue, have.glue); err != nil {
+		return nil, err
+	}
+	at, err := t.glueAt(aim, have)
+	if err != nil {
+		return nil, err
+	}
+	p.setSteps(at)
+	p.whole = !p.Empty() && p.writesAll()
+	for _, e := range p.way.edits {
+		p.newSets = p.newSets || e.have == nil
+	}
+	return p, nil
+}
+
+// glueAt says when to write the glue. Where rules are in force and no sets are
+// there, these are iptables mode's: they serve until the virtual servers do.
+func (t *Target) glueAt(a *aim, have *observed) (glueAt, error) {
+	switch {
+	case a.glue == nil:
+		return glueLate, nil
+	case !a.state.hasSets(), have.state.hasSets():
+		return glueEarly, nil
+	}
+	there, err := t.Glue.Plan(nil, have.glue)
+	if err != nil || there.Empty() {
+		return glueEarly, err
+	}
+	return glueMid, nil
+}
+
+func (s *state) hasSets() bool { return len(s.Families[0].Sets)+len(s.Families[1].Sets) > 0 }
+
+func (p *plan) setSteps(at glueAt) {
+	var glue []step
+	if !p.glue.Empty() {
+		glue = []step{glueStep{p.glue}}
+	}
+	p.steps = p.way.steps(glue, at)
+}
+
+// spared is a state without the virtual servers that are to be left alone: they
+// are excluded, and not wanted.
+func (s *state) spared(exclude []netip.Prefix, want *state) *state {
+	if len(exclude) == 0 {
+		return s
+	}
+	out := *s
+	for i := range families {
+		out.Families[i].Servers = slices.DeleteFunc(slices.Clone(s.Families[i].Servers), func(v *Server) bool {
+			in := slices.ContainsFunc(exclude, func(p netip.Prefix) bool { return p.Contains(v.Address.Addr()) })
+			return in && want.Families[i].server(v.Key) == nil
+		})
+	}
+	return &out
+}
+
+// server gives one by its key; nil if there is none.
+func (f *familyState) server(k spec.Key) *Server {
+	i, ok := slices.BinarySearchFunc(f.Servers, k, func(s *Server, k spec.Key) int { return s.Key.Compare(k) })
+	if !ok {
+		return nil
+	}
+	return f.Servers[i]
+}
+
+// allows says whether the kernel can hold what is wanted, beside what is
+// somebody else's there.
+func (o *observed) allows(want *state) error {
+	for i, f := range families {
+		w := &want.Families[i]
+		if len(w.Servers) > 0 && o.noIPVS != "" {
+			return errors.New(o.noIPVS)
+		}
+		if len(w.Sets) > 0 && o.noSets != "" {
+			return fmt.Errorf("the kernel has no sets, or there is no ipset: modprobe ip_set (%s)", o.noSets)
+		}
+		for _, set := range w.Sets {
+			if h := o.state.Families[i].set(set.Name); h != nil && h.Type != set.Type {
+				return fmt.Errorf("set %s is there already, but is a %s, not a %s; destroy it", set.Name, h.Type, set.Type)
+			}
+		}
+		owner := w.owner()
+		for _, s := range o.foreign {
+			if f.Of(s.Address.Addr()) && owner.owns(s.Key) {
+				return fmt.Errorf("virtual server %s is there and is not svcc's: delete it, or the Service that wants its place", s.Key)
+			}
+		}
+	}
+	return nil
+}
+
+// writesAll says that nothing of ours is kept as it is.
+func (p *plan) writesAll() bool {
+	if !p.glue.Empty() && !p.glue.Whole() {
+		return false
+	}
+	for i := range families {
+		for _, s := range p.way.want.Families[i].Sets {
+			if p.way.have.Families[i].set(s.Name) != nil {
+				return false
+			}
+		}
+		if len(p.way.have.Families[i].Servers) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *plan) Empty() bool           { return len(p.steps) == 0 }
+func (p *plan) Whole() bool           { return p.whole }
+func (p *plan) Makes() []string       { return p.glue.Makes() }
+func (p *plan) Inputs() []apply.Input { return inputs(p.steps) }

@@ -1,0 +1,170 @@
+package ipvs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	spec "svcc/emit/ipvs"
+	"svcc/ir"
+)
+
+// setEdit is what one set needs.
+type setEdit struct {
+	family ir.Family
+	have   *spec.Set // nil if it is not there
+	want   *spec.Set // nil if it is to go
+	// first is what the set holds until everything that goes has gone: what is
+	// wanted, and what proves that to be ours.
+	first *spec.Set
+}
+
+// editSets compares the sets of a family. Sets that are as they should be are
+// left out.
+func editSets(f ir.Family, have, want *familyState, l *leaving) []*setEdit {
+	var out []*setEdit
+	for _, name := range spec.SetNames(f) {
+		e := &setEdit{family: f, have: have.set(name), want: want.set(name)}
+		if e.have == nil && e.want == nil {
+			continue
+		}
+		e.setFirst(l)
+		if e.want == nil || e.have == nil || !sameShape(e.have, e.want) || !slices.Equal(e.have.Entries, e.want.Entries) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// setFirst makes room for all that has to be in the set for now.
+func (e *setEdit) setFirst(l *leaving) {
+	if e.want == nil {
+		return
+	}
+	first := *e.want
+	e.first = &first
+	if e.have == nil {
+		return
+	}
+	first.Entries = slices.Clone(first.Entries)
+	for _, x := range without(e.have.Entries, e.want.Entries) {
+		if l.needs(e.have, x) {
+			first.Entries = append(first.Entries, x)
+		}
+	}
+	slices.Sort(first.Entries)
+	if first.MaxElem > 0 {
+		first.MaxElem = max(first.MaxElem, len(first.Entries))
+	}
+}
+
+// sameShape says that a set need not be made anew to be another. The kernel
+// lets the hash table grow by itself.
+func sameShape(a, b *spec.Set) bool { return a.Type == b.Type && a.MaxElem == b.MaxElem }
+
+// fewEntries is how many entries are edited in any set, however small.
+const fewEntries = 16
+
+// edited says whether to edit a set rather than to fill a new one and swap it
+// in. Swapped, all entries come and go at one moment; but each entry stands for
+// itself, and what a change costs must not depend on how large a set is. So one
+// is swapped if its size is to be another, or more than a quarter of it changes.
+func edited(have, want *spec.Set) bool {
+	if !sameShape(have, want) {
+		return false
+	}
+	n := len(without(have.Entries, want.Entries)) + len(without(want.Entries, have.Entries))
+	return n <= max(fewEntries, len(want.Entries)/4)
+}
+
+// without are the elements of a sorted list that another has not.
+func without(a, b []string) []string {
+	var out []string
+	for _, x := range a {
+		for len(b) > 0 && b[0] < x {
+			b = b[1:]
+		}
+		if len(b) == 0 || b[0] != x {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// setsText collects commands of ipset restore.
+type setsText struct{ strings.Builder }
+
+func (t *setsText) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+
+func (t *setsText) each(verb, name string, entries []string) {
+	for _, x := range entries {
+		t.WriteString(verb + " " + name + " " + x + "\n")
+	}
+}
+
+// turn makes of one set another that has its name.
+func (t *setsText) turn(f ir.Family, have, want *spec.Set) {
+	switch {
+	case have == nil:
+		t.line("%s", want.Create(f))
+		t.each("add", want.Name, want.Entries)
+	case edited(have, want):
+		t.each("add", want.Name, without(want.Entries, have.Entries))
+	default:
+		temporary := spec.Temporary(want.Name)
+		t.line("%s", want.CreateTemporary(f))
+		t.each("add", temporary, want.Entries)
+		t.line("swap %s %s", temporary, want.Name)
+		t.line("destroy %s", temporary)
+	}
+}
+
+// setsFirst is the input that is safe before anything else: what comes to the
+// sets comes, what is not needed any more goes. What makes an exception of
+// something (the node ports that are not masqueraded, the ranges that a guard
+// lets through) stands later in the order of sets than what it is an exception
+// of, so additions go from the last set to the first, and deletions back.
+func setsFirst(edits []*setEdit, temporary []string) string {
+	var t setsText
+	for _, name := range temporary {
+		t.line("destroy %s", name)
+	}
+	for _, e := range slices.Backward(edits) {
+		if e.first != nil {
+			t.turn(e.family, e.have, e.first)
+		}
+	}
+	for _, e := range edits {
+		if e.first != nil && e.have != nil && edited(e.have, e.first) {
+			t.each("del", e.first.Name, without(e.have.Entries, e.first.Entries))
+		}
+	}
+	return t.String()
+}
+
+// setsLast is the input for when everything else has gone, but for the sets
+// that are to go altogether.
+func setsLast(edits []*setEdit) string {
+	var t setsText
+	for _, e := range edits {
+		switch {
+		case e.first == nil || slices.Equal(e.first.Entries, e.want.Entries):
+		case edited(e.first, e.want):
+			t.each("del", e.want.Name, without(e.first.Entries, e.want.Entries))
+		default:
+			t.turn(e.family, e.first, e.want)
+		}
+	}
+	return t.String()
+}
+
+// setsGone are the sets that are to go.
+func setsGone(edits []*setEdit) []string {
+	var out []string
+	for _, e := range edits {
+		if e.want == nil {
+			out = append(out, e.have.Name)
+		}
+	}
+	return out
+}

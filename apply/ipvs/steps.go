@@ -1,0 +1,166 @@
+package ipvs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"svcc/apply"
+)
+
+// step is one write.
+type step interface {
+	commit(ctx context.Context, t *Target) error
+	// inputs is what tools would be given that did the same.
+	inputs() []apply.Input
+}
+
+// setsStep is an input for ipset restore.
+type setsStep string
+
+func (s setsStep) inputs() []apply.Input {
+	return []apply.Input{{Tool: "ipset", Args: []string{"restore"}, Stdin: []byte(s)}}
+}
+
+func (s setsStep) commit(ctx context.Context, t *Target) error {
+	_, err := t.Runner.Run(ctx, s.inputs()[0])
+	return err
+}
+
+// destroyStep destroys sets that nothing refers to any more.
+type destroyStep []string
+
+func (d destroyStep) inputs() []apply.Input {
+	return setsStep("destroy " + strings.Join(d, "\ndestroy ") + "\n").inputs()
+}
+
+// How long iptables-nft's rules may hold on to sets after they were deleted: the
+// kernel frees them when no packet is on its way through them any more, and
+// does not wait for that.
+const (
+	releasePoll = 20 * time.Millisecond
+	releaseWait = 5 * time.Second
+)
+
+func (d destroyStep) commit(ctx context.Context, t *Target) error {
+	for deadline := time.Now().Add(releaseWait); ; {
+		err := setsStep(d.inputs()[0].Stdin).commit(ctx, t)
+		var tool *apply.ToolError
+		if !errors.As(err, &tool) || !strings.Contains(tool.Stderr, "in use") || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(releasePoll):
+		}
+		if d, err = d.left(ctx, t); err != nil || len(d) == 0 {
+			return err
+		}
+	}
+}
+
+// left are those of the sets that are still there.
+func (d destroyStep) left(ctx context.Context, t *Target) (destroyStep, error) {
+	out, err := t.Runner.Run(ctx, apply.Input{Tool: "ipset", Args: []string{"list", "-n"}})
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for name := range strings.Lines(string(out)) {
+		there[strings.TrimSpace(name)] = true
+	}
+	var left destroyStep
+	for _, name := range d {
+		if there[name] {
+			left = append(left, name)
+		}
+	}
+	return left, nil
+}
+
+// glueStep writes iptables rules.
+type glueStep struct{ plan apply.Plan }
+
+func (g glueStep) inputs() []apply.Input                       { return g.plan.Inputs() }
+func (g glueStep) commit(ctx context.Context, t *Target) error { return t.Glue.Commit(ctx, g.plan) }
+
+// glueBack restores iptables rules that were observed.
+type glueBack struct{ to apply.Observed }
+
+func (g glueBack) inputs() []apply.Input                       { return nil }
+func (g glueBack) commit(ctx context.Context, t *Target) error { return t.Glue.Restore(ctx, g.to) }
+
+func (o Op) inputs() []apply.Input {
+	tool, args := o.Tool()
+	return []apply.Input{{Tool: tool, Args: args, Stdin: []byte(o.String() + "\n")}}
+}
+
+func (o Op) commit(ctx context.Context, t *Target) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return t.Kernel.Do(o)
+}
+
+// glueAt says when the glue is written.
+type glueAt int
+
+const (
+	glueEarly glueAt = iota // before the first address: what masquerades is there before the first packet
+	glueMid                 // before anything goes: rules of iptables mode serve until the servers do
+	glueLate                // after the last server has gone
+)
+
+// steps puts a way in order.
+func (w *way) steps(glue []step, at glueAt) []step {
+	var out []step
+	sets := func(text string) {
+		if text != "" {
+			out = append(out, setsStep(text))
+		}
+	}
+	glueHere := func(here glueAt) {
+		if here == at {
+			out = append(out, glue...)
+		}
+	}
+	sets(setsFirst(w.edits, w.have.Temporary))
+	glueHere(glueEarly)
+	out = appendOps(out, w.come)
+	glueHere(glueMid)
+	out = appendOps(out, w.go_)
+	glueHere(glueLate)
+	sets(setsLast(w.edits))
+	if gone := setsGone(w.edits); len(gone) > 0 {
+		out = append(out, destroyStep(gone))
+	}
+	return out
+}
+
+func appendOps(list []step, ops []Op) []step {
+	for _, o := range ops {
+		list = append(list, o)
+	}
+	return list
+}
+
+// inputs are those of steps in order, with one run of a tool for each row of
+// operations.
+func inputs(steps []step) []apply.Input {
+	var out []apply.Input
+	joins := false // whether the last input is a row of operations
+	for _, s := range steps {
+		_, op := s.(Op)
+		for _, in := range s.inputs() {
+			if last := len(out) - 1; op && joins && out[last].Tool == in.Tool {
+				out[last].Stdin = append(out[last].Stdin, in.Stdin...)
+			} else {
+				out = append(out, in)
+			}
+			joins = op
+		}
+	}
+	return out
+}

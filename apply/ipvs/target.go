@@ -1,0 +1,214 @@
+package ipvs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"svcc/apply"
+	"svcc/apply/iptables"
+)
+
+// Target programs one machine's, or one network namespace's, virtual servers.
+// It takes rulesets of other modes as well: those have none, so what is ours of
+// them goes. It must not be used by two goroutines at once.
+type Target struct {
+	// Glue programs the iptables rules.
+	Glue *iptables.Target
+	// Runner runs ipset and modprobe.
+	Runner apply.Runner
+	Kernel Kernel
+	// Exclude are addresses whose virtual servers are never taken away unless
+	// this Target's ruleset has them, beside those that rulesets exclude.
+	Exclude []netip.Prefix
+	// Modprobe lets Preflight load the kernel's module.
+	Modprobe bool
+	// DrainTimeout is how long Tidy waits for connections to destinations that
+	// are gone to end; 0 for not at all.
+	DrainTimeout time.Duration
+
+	aim *aim // what was read last
+}
+
+var (
+	_ apply.Target      = (*Target)(nil)
+	_ apply.Preflighter = (*Target)(nil)
+	_ apply.Remembering = (*Target)(nil)
+	_ apply.Recalling   = (*Target)(nil)
+)
+
+// Remember implements apply.Remembering.
+func (t *Target) Remember(made []string) { t.Glue.Remember(made) }
+
+// Recall implements apply.Recalling.
+func (t *Target) Recall(seen []byte) error { return t.Glue.Recall(seen) }
+
+// Seen implements apply.Recalling.
+func (t *Target) Seen() []byte { return t.Glue.Seen() }
+
+// Preflight implements apply.Preflighter. What the kernel lacks is for Plan to
+// say: to take away what is not there, nothing is needed.
+func (t *Target) Preflight(ctx context.Context) (flavour string, err error) {
+	if flavour, err = t.Glue.Preflight(ctx); err != nil {
+		return "", err
+	}
+	if out, err := t.Runner.Run(ctx, apply.Input{Tool: "ipset", Args: []string{"version"}}); err == nil {
+		version, _, _ := strings.Cut(strings.TrimSpace(string(out)), ",")
+		flavour += ", " + version
+	}
+	if _, err := t.Kernel.Timeouts(); errors.Is(err, ErrNoIPVS) && t.Modprobe {
+		_, _ = t.Runner.Run(ctx, apply.Input{Tool: "modprobe", Args: []string{"ip_vs"}})
+	}
+	return flavour, ctx.Err()
+}
+
+// Observe implements apply.Target.
+func (t *Target) Observe(ctx context.Context) (apply.Observed, error) {
+	glue, err := t.Glue.Observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.glue = glue
+	return o, nil
+}
+
+// observe reads all but the glue. Sets first, servers last: what proves a
+// server to be ours was there when it was read, as nobody else writes it.
+func (t *Target) observe(ctx context.Context) (*observed, error) {
+	o := &observed{state: &state{}}
+	dump, err := t.Runner.Run(ctx, apply.Input{Tool: "ipset", Args: []string{"save"}})
+	switch {
+	case noSets(err):
+		o.noSets = err.Error()
+	case err != nil:
+		return nil, fmt.Errorf("reading the sets: %w", err)
+	default:
+		if err := o.state.readSets(dump); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.readLink(t.Kernel); err != nil {
+		return nil, err
+	}
+	if err := o.readServers(t.Kernel); err != nil {
+		return nil, err
+	}
+	return o, ctx.Err()
+}
+
+// noSets says that ipset failed because there can be no sets: the tool is not
+// there, or the kernel does not know them.
+func noSets(err error) bool {
+	var tool *apply.ToolError
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	return errors.As(err, &tool) && strings.Contains(tool.Stderr, "Cannot open session to kernel")
+}
+
+// readLink leaves out addresses that the kernel gives every link.
+func (o *observed) readLink(k Kernel) error {
+	there, addresses, err := k.Link()
+	if err != nil {
+		return err
+	}
+	o.state.Link = there
+	for _, a := range addresses {
+		for i, f := range families {
+			if f.Of(a) && !a.IsLinkLocalUnicast() {
+				o.state.Families[i].Addresses = append(o.state.Families[i].Addresses, a)
+			}
+		}
+	}
+	return nil
+}
+
+// readServers tells ours from others.
+func (o *observed) readServers(k Kernel) error {
+	all, err := k.Servers()
+	if errors.Is(err, ErrNoIPVS) {
+		o.noIPVS = err.Error()
+		return nil
+	}
+	if err == nil {
+		o.state.Timeouts, err = k.Timeouts()
+	}
+	if err != nil {
+		return err
+	}
+	owners := [2]*owner{o.state.Families[0].owner(), o.state.Families[1].owner()}
+	for _, s := range all {
+		i := slices.Index(families, family(s.Address.Addr()))
+		if owners[i].owns(s.Key) {
+			o.state.Families[i].Servers = append(o.state.Families[i].Servers, s)
+		} else {
+			o.foreign = append(o.foreign, s)
+		}
+	}
+	return nil
+}
+
+// Load implements apply.Target.
+func (t *Target) Load(text []byte) (apply.Observed, error) {
+	o, err := load(text, t.Glue)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Commit implements apply.Target.
+func (t *Target) Commit(ctx context.Context, p apply.Plan) error {
+	own, ok := p.(*plan)
+	if !ok {
+		return fmt.Errorf("internal error: %T was not planned here", p)
+	}
+	return t.perform(ctx, own.steps)
+}
+
+func (t *Target) perform(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		if err := s.commit(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore implements apply.Target. The glue is written where it would be on the
+// way there: before the servers that are to be served by it, and after the last
+// server if there are to be none. Destinations that a run added do not outlive
+// it for the sake of draining, unless they have connections.
+func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
+	want, ok := to.(*observed)
+	if !ok {
+		return fmt.Errorf("internal error: %T was not observed here", to)
+	}
+	if want.state == nil {
+		return t.Glue.Restore(ctx, want.glue)
+	}
+	have, err := t.observe(ctx)
+	if err != nil {
+		return err
+	}
+	at := glueMid
+	if !want.state.Link {
+		at = glueLate
+	}
+	back := lead(have.state, want.state)
+	if err := t.perform(ctx, back.steps([]step{glueBack{want.glue}}, at)); err != nil {
+		return err
+	}
+	_, _, err = t.drained(append(drainages(have.state, want.state), back.drains()...))
+	return err
+}
