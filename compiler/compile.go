@@ -11,6 +11,7 @@ import (
 	"svcc/compiler/validate"
 	"svcc/emit"
 	"svcc/emit/iptables"
+	"svcc/emit/ipvs"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -46,7 +47,7 @@ const (
 )
 
 // Backends are those of the modes.
-var Backends = map[string]emit.Backend{ModeIPTables: iptables.Backend{}}
+var Backends = map[string]emit.Backend{ModeIPTables: iptables.Backend{}, ModeIPVS: ipvs.Backend{}}
 
 // Compile runs the pipeline. What is wrong with the input is in the Result's
 // diagnostics, and Units are then nil unless KeepGoing left the faulty Services

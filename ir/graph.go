@@ -32,22 +32,11 @@ type Entry struct {
 	Frontend
 	Service PortName
 	Next    Step
-	// Scheduler is the service port's; see ServicePort.
-	Scheduler string
-}
-
-// AsksWho says that an external entry's way depends on whether a pod or the node
-// itself is the sender, as external traffic policy Local does.
-func (e *Entry) AsksWho() bool { return e.Kind != ClusterIP && asksWho(e.Next) }
-
-func asksWho(s Step) bool {
-	switch s := s.(type) {
-	case *Guard:
-		return s.If.FromPod || s.If.FromNode || asksWho(s.Then) || asksWho(s.Else)
-	case *Masquerade:
-		return s.UnlessPod || asksWho(s.Next)
-	}
-	return false
+	Policy  Policy // that chose the way
+	// Scheduler and AffinitySeconds are the service port's, which a virtual server
+	// has although its way may lead to no endpoint.
+	Scheduler       string
+	AffinitySeconds int
 }
 
 // OpenPort is a port that the filter accepts.

@@ -11,7 +11,10 @@ func Lower(p *ir.Program) *ir.Graph {
 		w.local = w.balance(ir.PartLocalShare, s.Local)
 		w.external = w.externalWay()
 		for _, f := range s.Frontends {
-			g.Entries = append(g.Entries, &ir.Entry{Frontend: f, Service: s.PortName, Next: w.way(f.Kind), Scheduler: s.Scheduler})
+			g.Entries = append(g.Entries, &ir.Entry{
+				Frontend: f, Service: s.PortName, Next: w.way(f.Kind),
+				Policy: s.Policy(f.Kind), Scheduler: s.Scheduler, AffinitySeconds: s.AffinitySeconds,
+			})
 		}
 		if s.HealthCheckNodePort != 0 {
 			g.OpenPorts = append(g.OpenPorts, ir.OpenPort{Port: s.HealthCheckNodePort, Service: s.PortName})

@@ -47,7 +47,9 @@ func (c *serviceChains) endpointChain(e ir.Endpoint) {
 	if c.sticky() {
 		ms = append(ms, remember(chain))
 	}
-	c.natRule(chain, comment, jump(chainMarkMasq), sourceHost(e.Addr))
+	if c.hairpins {
+		c.natRule(chain, comment, jump(chainMarkMasq), sourceHost(e.Addr))
+	}
 	c.natRule(chain, comment, dnat{to: e.AddrPort()}, append(ms, protocol(c.name.Protocol))...)
 }
 

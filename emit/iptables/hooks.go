@@ -28,6 +28,16 @@ var (
 		hook("OUTPUT", chainServices, "kubernetes service portals"),
 		hook("POSTROUTING", chainPostrouting, "kubernetes postrouting rules"),
 	}
+	// ipvsFilterHooks are those of the IPVS mode, whose chains ask for themselves
+	// what kube-proxy's order of hooks leaves open: guards come first, then what
+	// is open whatever the service.
+	ipvsFilterHooks = []rule{
+		hook("INPUT", chainProxyFirewall, "kube-proxy firewall rules", newOnly),
+		hook("INPUT", ChainNodePort, "kubernetes health check rules"),
+		hook("INPUT", ChainIPVSFilter, "kubernetes ipvs access filter", newOnly),
+		hook("FORWARD", chainForward, "kubernetes forwarding rules"),
+		hook("OUTPUT", ChainIPVSOut, "kubernetes ipvs access filter", newOnly),
+	}
 	// fastFilterHooks are those of the fast layouts: a chain tells a state once
 	// for all, and there is no jump to a chain that does not exist. Health
 	// checks come after new connections, which look for them by themselves.
@@ -47,6 +57,8 @@ func hooksFor(table string, chains []string) []rule {
 	rows := natHooks
 	switch {
 	case table != "filter":
+	case slices.Contains(chains, ChainIPVSFilter):
+		rows = ipvsFilterHooks
 	case slices.Contains(chains, chainProxyFirewall):
 		rows = filterHooks
 	default:
@@ -92,7 +104,8 @@ func (Backend) Hook(s emit.Section) emit.Section {
 }
 
 func appendHooks(out []byte, table string, chains []string) []byte {
-	if table == "filter" && slices.Contains(chains, chainProxyFirewall) && !slices.Contains(chains, chainFirewall) {
+	if table == "filter" && slices.Contains(chains, chainProxyFirewall) &&
+		!slices.Contains(chains, chainFirewall) && !slices.Contains(chains, ChainIPVSFilter) {
 		out = append(out, ":"+chainFirewall+" - [0:0]\n"...)
 		chains = append(chains, chainFirewall)
 	}

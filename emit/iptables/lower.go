@@ -15,17 +15,13 @@ type lowering struct {
 	g           *ir.Graph
 	filter, nat *table
 	quiet       bool // leave out the comments of endpoint rules
+	hairpins    bool // masquerade clients that are their own endpoint
 }
 
 // lower lays a Graph out as kube-proxy does: chains, names, rules and their
 // order (kube-proxy semantics, iptables mode).
 func lower(g *ir.Graph, hooks bool) (filter, nat *table, err error) {
-	l := &lowering{
-		g:      g,
-		filter: &table{name: "filter", chains: []string{chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall}},
-		nat:    &table{name: "nat", chains: []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq}},
-		quiet:  g.Known > manyEndpoints,
-	}
+	l := newLowering(g)
 	if hooks || g.Options.LocalhostNodePorts {
 		l.filter.chains = append(l.filter.chains, chainFirewall)
 	}
@@ -43,6 +39,15 @@ func lower(g *ir.Graph, hooks bool) (filter, nat *table, err error) {
 	l.nodePorts()
 	l.forward()
 	return l.filter, l.nat, nil
+}
+
+func newLowering(g *ir.Graph) *lowering {
+	return &lowering{
+		g:      g,
+		filter: &table{name: "filter", chains: []string{chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall}},
+		nat:    &table{name: "nat", chains: []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq}},
+		quiet:  g.Known > manyEndpoints, hairpins: true,
+	}
 }
 
 // service is what the Graph says of one service port.

@@ -19,6 +19,15 @@ const (
 	chainMarkMasq         = "KUBE-MARK-MASQ"
 )
 
+// The chains that only kube-proxy's IPVS mode has; see package emit/ipvs.
+const (
+	ChainNodePort     = "KUBE-NODE-PORT"
+	ChainLoadBalancer = "KUBE-LOAD-BALANCER"
+	ChainSourceRanges = "KUBE-SOURCE-RANGES-FIREWALL"
+	ChainIPVSFilter   = "KUBE-IPVS-FILTER"
+	ChainIPVSOut      = "KUBE-IPVS-OUT-FILTER"
+)
+
 // Prefixes of chains that only svcc's fast layouts have in nat. They begin as
 // kube-proxy's do, so that a later kube-proxy cleans them up; a letter more
 // than its 16 of a hash keeps them apart.

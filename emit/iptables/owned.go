@@ -15,8 +15,9 @@ const SharedChain = chainFirewall
 
 // fixedChains are the chains that do not come and go with Services, by table.
 var fixedChains = map[string][]string{
-	"filter": {chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainFirewall},
-	"nat":    {chainServices, chainNodePorts, chainPostrouting, chainMarkMasq},
+	"filter": {chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainFirewall,
+		ChainNodePort, ChainSourceRanges, ChainIPVSFilter, ChainIPVSOut},
+	"nat": {chainServices, chainNodePorts, chainPostrouting, chainMarkMasq, ChainNodePort, ChainLoadBalancer},
 }
 
 // ownPrefixes begin the names of all other chains of ours, by table.

@@ -11,7 +11,7 @@ func NewGraph(g *ir.Graph) *Evaluator {
 	e := newEvaluator(g.Options)
 	for i, entry := range g.Entries {
 		w := way{graph: g, start: entry.Next}
-		r := &row{order: i, local: entry.AsksWho(), route: w.route}
+		r := &row{order: i, local: entry.Policy == ir.Local, route: w.route}
 		r.guarded, r.refuse = refusals(entry.Next)
 		e.add(entry.Frontend, entry.Service.Protocol, r)
 	}

@@ -28,6 +28,7 @@ type compileFlags struct {
 
 	node, zone, detect, iface, clusterCIDR string
 	nodePorts                              []string
+	scheduler                              string
 	localhost, masqAll, liberal            bool
 	masqBit                                int
 }
@@ -35,7 +36,7 @@ type compileFlags struct {
 func (c *compileFlags) register(f *pflag.FlagSet) {
 	c.o = compiler.NewOptions()
 	c.flags = f
-	f.StringVar(&c.o.Mode, "mode", c.o.Mode, "what to program: iptables")
+	f.StringVar(&c.o.Mode, "mode", c.o.Mode, "what to program: iptables, ipvs")
 	f.IntVarP(&c.o.Level, "optimize", "O", c.o.Level, "0: the layout that kube-proxy writes; 1: fast, with stable names and small diffs; 2: faster still, for no reader")
 	f.StringVar(&c.hooks, "hooks", "yes", "yes: with the jumps from built-in chains, for plain iptables-restore; no: without them, for iptables-restore --noflush")
 	f.StringSliceVar(&c.families, "families", nil, "ipv4, ipv6 (default: those in which some Service has a cluster IP)")
@@ -60,6 +61,7 @@ func (c *compileFlags) registerNode(f *pflag.FlagSet) {
 	f.BoolVar(&c.localhost, "localhost-nodeports", true, "node ports answer at 127.0.0.1")
 	f.BoolVar(&c.masqAll, "masquerade-all", false, "masquerade every ClusterIP connection")
 	f.IntVar(&c.masqBit, "masquerade-bit", 14, "the bit of the packet mark to use, 0 to 31")
+	f.StringVar(&c.scheduler, "scheduler", "rr", "of virtual servers, in ipvs mode: "+strings.Join(ir.Schedulers, ", "))
 	f.BoolVar(&c.liberal, "tcp-be-liberal", false, "nf_conntrack_tcp_be_liberal is on: do not drop what conntrack calls invalid")
 }
 
@@ -70,7 +72,7 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 		return o, fmt.Errorf("-O %d does not exist: 0, 1 and 2 do", o.Level)
 	}
 	if _, ok := compiler.Backends[o.Mode]; !ok {
-		return o, fmt.Errorf("--mode %s does not exist yet: iptables is the only mode", o.Mode)
+		return o, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", o.Mode)
 	}
 	switch c.hooks {
 	case "yes", "no":
@@ -160,6 +162,7 @@ func (c *compileFlags) given(f *compiler.Flags) {
 	f.MasqueradeAll = given(c.flags, "masquerade-all", &c.masqAll)
 	f.MasqueradeBit = given(c.flags, "masquerade-bit", &c.masqBit)
 	f.TCPBeLiberal = given(c.flags, "tcp-be-liberal", &c.liberal)
+	f.Scheduler = given(c.flags, "scheduler", &c.scheduler)
 	if c.flags.Changed("nodeport-addresses") {
 		f.NodePortAddresses = append([]string{}, c.nodePorts...)
 	}

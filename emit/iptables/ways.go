@@ -1,0 +1,53 @@
+package iptables
+
+import (
+	"bytes"
+	"slices"
+
+	"svcc/ir"
+)
+
+// Ways are the part of nat that sends packets to endpoints, for a mode that has
+// the rest in rules of its own: rules of KUBE-SERVICES, to which comes back what
+// no entry wants, and of the chains below it.
+type Ways struct {
+	Chains []string // beside KUBE-SERVICES
+	Rules  []byte
+}
+
+// Deliver lays out the ways of a Graph at a level. They mark clients that are to
+// be masqueraded, but not those that are the chosen endpoint themselves.
+func Deliver(g *ir.Graph, level int) (Ways, error) {
+	nat, err := deliverNat(g, level)
+	if err != nil {
+		return Ways{}, err
+	}
+	theirs := []string{chainServices, chainPostrouting, chainMarkMasq}
+	w := Ways{Chains: slices.DeleteFunc(nat.chains, func(c string) bool { return slices.Contains(theirs, c) })}
+	var text []byte
+	for i := range nat.rules {
+		if r := &nat.rules[i]; r.chain == chainServices || !slices.Contains(theirs, r.chain) {
+			if text, err = appendRule(text, r); err != nil {
+				return Ways{}, err
+			}
+		}
+	}
+	w.Rules = bytes.Clone(text)
+	return w, nil
+}
+
+func deliverNat(g *ir.Graph, level int) (*table, error) {
+	if level > 0 {
+		_, nat, err := layoutFast(g, level, false)
+		return nat, err
+	}
+	l := newLowering(g)
+	l.hairpins = false
+	for _, s := range services(g) {
+		if err := l.service(s); err != nil {
+			return nil, err
+		}
+	}
+	l.nodePorts()
+	return l.nat, nil
+}

@@ -1,0 +1,230 @@
+package ipvs
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"svcc/ir"
+)
+
+// lowering builds the State of one Graph.
+type lowering struct {
+	g      *ir.Graph
+	v      *ir.Virtual
+	state  *State
+	sets   map[string]map[string]bool // the entries of each, by its name in IPv4
+	shared map[Key][]*ir.Entry        // an address and a node port that meet
+	inside []*ir.Entry                // entries that nat has a way for; see views.go
+	guards []guarded
+	bears  map[netip.Addr]bool
+}
+
+// guarded is a virtual server that only some sources may use.
+type guarded struct {
+	key     Key
+	sources []netip.Prefix
+}
+
+// lower gives what the kernel is to hold for a Graph.
+func lower(g *ir.Graph, level int) (*State, error) {
+	v := g.Options.Virtual
+	if v == nil {
+		return nil, fmt.Errorf("internal error: the Graph is not of a node with virtual servers")
+	}
+	l := &lowering{
+		g: g, v: v, state: &State{Family: g.Family},
+		sets: map[string]map[string]bool{}, bears: map[netip.Addr]bool{},
+	}
+	l.findShared()
+	for _, e := range g.Entries {
+		if err := l.entry(e); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Service, err)
+		}
+	}
+	for _, o := range g.OpenPorts {
+		l.add(setHealthCheck, fmt.Sprint(o.Port))
+	}
+	for a := range l.bears {
+		l.state.Addresses = append(l.state.Addresses, a)
+		l.add(setAddresses, a.String())
+	}
+	slices.SortFunc(l.state.Addresses, netip.Addr.Compare)
+	slices.SortFunc(l.state.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
+	var err error
+	l.state.Glue, err = l.glue(level)
+	l.state.Sets = l.finishSets()
+	return l.state, err
+}
+
+// keys are the destinations of an entry: for a node port, one an address.
+func (l *lowering) keys(e *ir.Entry) []Key {
+	if e.Kind != ir.NodePort {
+		return []Key{{e.Service.Protocol, netip.AddrPortFrom(e.Addr, e.Port)}}
+	}
+	var out []Key
+	for _, a := range l.g.Options.NodePorts.Addrs {
+		out = append(out, Key{e.Service.Protocol, netip.AddrPortFrom(a, e.Port)})
+	}
+	return out
+}
+
+// entry lowers one row of the look-up.
+func (l *lowering) entry(e *ir.Entry) error {
+	s, err := outsider(e.Next)
+	if err != nil {
+		return err
+	}
+	keys := l.keys(e)
+	for _, k := range keys {
+		l.member(e, k)
+		switch {
+		case l.shared[k] != nil:
+			l.sharedKey(k)
+		case s.refuse == ir.NoLocalEndpoints:
+			l.add(setNoLocal, k.entry())
+		default:
+			l.serve(e, k, s)
+		}
+	}
+	if asksWho(e) || slices.ContainsFunc(keys, func(k Key) bool { return l.shared[k] != nil }) {
+		l.inside = append(l.inside, e)
+	}
+	return nil
+}
+
+// serve makes the virtual server of a destination.
+func (l *lowering) serve(e *ir.Entry, k Key, s stranger) {
+	v := &Server{Key: k, Scheduler: e.Scheduler, Timeout: e.AffinitySeconds}
+	if v.Scheduler == "" {
+		v.Scheduler = l.v.Scheduler
+	}
+	if v.Scheduler == "mh" {
+		v.Flags = []string{"mh-port"} // as kube-proxy: connections of one client part
+	}
+	for _, ep := range s.endpoints {
+		v.Destinations = append(v.Destinations, Destination{Address: ep.AddrPort(), Weight: 1})
+		l.hairpin(e.Service.Protocol, ep)
+	}
+	slices.SortFunc(v.Destinations, func(a, b Destination) int { return a.Address.Compare(b.Address) })
+	l.state.Servers = append(l.state.Servers, v)
+	if len(s.sources) > 0 {
+		l.guards = append(l.guards, guarded{k, s.sources})
+	}
+}
+
+// hairpin notes an endpoint that may be its own client.
+func (l *lowering) hairpin(p ir.Protocol, ep ir.Endpoint) {
+	if ep.Local || !l.v.HairpinLocal {
+		l.add(setLoopback, Key{p, ep.AddrPort()}.entry()+","+ep.Addr.String())
+	}
+}
+
+// member puts a destination into the sets of its kind.
+func (l *lowering) member(e *ir.Entry, k Key) {
+	if e.Kind != ir.NodePort && l.v.Bears(e.Addr) {
+		l.bears[e.Addr] = true
+	}
+	local := e.Policy == ir.Local
+	switch e.Kind {
+	case ir.ClusterIP:
+		l.add(setClusterIP, k.entry())
+	case ir.ExternalIP:
+		l.add(choose(local, setExternalLocal, setExternal), k.entry())
+	case ir.LoadBalancer:
+		l.add(setBalancer, k.entry())
+		if local {
+			l.add(setBalancerLocal, k.entry())
+		}
+		l.memberOfGuard(e, k)
+	case ir.NodePort:
+		for _, set := range portSets(k.Protocol, local) {
+			if k.Protocol == ir.SCTP {
+				l.add(set, k.entry())
+			} else {
+				l.add(set, fmt.Sprint(e.Port))
+			}
+		}
+	}
+}
+
+// memberOfGuard puts a guarded destination and its sources into their sets.
+func (l *lowering) memberOfGuard(e *ir.Entry, k Key) {
+	g, ok := e.Next.(*ir.Guard)
+	if !ok || len(g.If.Sources) == 0 {
+		return
+	}
+	l.add(setBalancerGuard, k.entry())
+	for _, p := range g.If.Sources {
+		switch {
+		case p.IsSingleIP() && l.isBalancer(e.Service, p.Addr()):
+			l.add(setBalancerNode, k.entry()+","+p.Addr().String())
+		case p.IsSingleIP():
+			l.add(setBalancerRanges, k.entry()+","+p.Addr().String())
+		default:
+			l.add(setBalancerRanges, k.entry()+","+p.String())
+		}
+	}
+}
+
+// isBalancer says whether an address is one of a service port's load-balancer
+// addresses: the node's own packets to one come from it.
+func (l *lowering) isBalancer(name ir.PortName, a netip.Addr) bool {
+	return slices.ContainsFunc(l.g.Entries, func(e *ir.Entry) bool {
+		return e.Kind == ir.LoadBalancer && e.Service == name && e.Addr == a
+	})
+}
+
+// portSets are the sets of a node port.
+func portSets(p ir.Protocol, local bool) []string {
+	sets := map[ir.Protocol][]string{
+		ir.TCP: {setPortTCP, setPortLocalTCP}, ir.UDP: {setPortUDP, setPortLocalUDP}, ir.SCTP: {setPortSCTP, setPortLocalSCTP},
+	}[p]
+	if !local {
+		return sets[:1]
+	}
+	return sets
+}
+
+func choose(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
+
+// entry is a key as an entry of a hash:ip,port set.
+func (k Key) entry() string {
+	return fmt.Sprintf("%s,%s:%d", k.Address.Addr(), k.Protocol, k.Address.Port())
+}
+
+func (l *lowering) add(set, entry string) {
+	if l.sets[set] == nil {
+		l.sets[set] = map[string]bool{}
+	}
+	l.sets[set][entry] = true
+}
+
+// smallestSet is the size that kube-proxy gives every set.
+const smallestSet = 65536
+
+// finishSets gives every set, empty ones as well: rules refer to them. A set has
+// room for twice what it holds, so that it need not grow with every Service.
+func (l *lowering) finishSets() []*Set {
+	var out []*Set
+	for _, t := range setTypes {
+		s := &Set{Name: SetName(l.g.Family, t.name), Type: t.kind}
+		for e := range l.sets[t.name] {
+			s.Entries = append(s.Entries, e)
+		}
+		slices.Sort(s.Entries)
+		if t.kind != typePort {
+			s.HashSize, s.MaxElem = 1024, smallestSet
+			for s.MaxElem < 2*len(s.Entries) {
+				s.HashSize, s.MaxElem = s.HashSize*2, s.MaxElem*2
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
