@@ -43,7 +43,7 @@ func flavours(t *testing.T, f func(t *testing.T, n *namespace, target *Target)) 
 	for _, flavour := range []string{"legacy", "nft"} {
 		t.Run(flavour, func(t *testing.T) {
 			n := newNamespace(t, flavour)
-			f(t, n, &Target{Runner: n, Command: Flavour(flavour)})
+			f(t, n, &Target{Runner: n, Command: Flavour(flavour), Kernel: n})
 		})
 	}
 }
