@@ -10,6 +10,10 @@
 // made, the journal (package state) lets the next run finish or undo, whatever
 // that run was to do itself.
 //
+// What was read is kept beside the record with sums of what the kernel held
+// (Recalling), so that the next run asks the tools only for what differs. It is
+// no mark of who wrote last: the kernel's own bytes are compared.
+//
 // A Target programs one kind of rules and knows which of them are ours. It is
 // package iptables; package fake is a kernel for tests.
 //

@@ -3,7 +3,9 @@
 //
 // Observe reads the tables filter and nat with the save tool and keeps of them
 // only what is ours: chains by name (svcc/emit/iptables.Owned) and the hooks,
-// which are jumps to these chains from built-in ones. Plan compares that with a
+// which are jumps to these chains from built-in ones. A table of which the kernel
+// holds the same bytes as when the tool was last asked is not asked for again,
+// nor are iptables-nft's chains (seen.go, package sums). Plan compares that with a
 // ruleset rule by rule in canonical form, and makes one restore input a family:
 // the chains that differ are flushed and written, chains of Services that are
 // gone are deleted, and hooks that are missing or out of order are deleted and
@@ -19,5 +21,6 @@
 // not ours, or a built-in one otherwise than by inserting or deleting a hook; a
 // foreign rule that is kept or written; -D of a rule that was not observed in
 // this very text (it would fail the whole table); -X of a chain that something
-// may still jump to.
+// may still jump to; something that is taken to be as it was seen although it
+// depends on more than the bytes of which the sum is.
 package iptables
