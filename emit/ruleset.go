@@ -159,6 +159,9 @@ func Unmarshal(text []byte) (*Ruleset, error) {
 	if !strings.HasPrefix(line, signature+" ") {
 		return nil, ErrNotRuleset
 	}
+	if strings.HasSuffix(line, "\r") {
+		return nil, errors.New("its lines end in CR LF: something has rewritten the file, which its seal forbids; take it as svcc build wrote it")
+	}
 	r := &Ruleset{}
 	if err := r.Head.parse(strings.TrimPrefix(line, signature+" ")); err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ type Case struct {
 	Name    string // the sentence that it shows
 	Flags   []string
 	Traces  []Trace
+	Virtual []Trace // in IPVS mode
+	Gap     []Trace // in IPVS mode at -O0, which has kube-proxy's gap (ir.Virtual.HairpinLocal)
+	Refused string  // the code of the error for which IPVS mode builds nothing
 	archive *txtar.Archive
 }
 
@@ -25,6 +28,8 @@ type Case struct {
 const (
 	secFlags       = "flags"
 	secTrace       = "trace"
+	secTraceIPVS   = "trace-ipvs" // of lines that have another result in IPVS mode
+	secGapIPVS     = "trace-ipvs-O0" // and of those that have yet another at -O0
 	secDiagnostics = "diagnostics"
 	secIR          = "ir"
 	secIPTables    = "iptables"    // at -O0
@@ -46,10 +51,52 @@ func ReadCase(file string) (*Case, error) {
 	if c.Traces, err = ParseTraces(c.section(secTrace)); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	if err := c.readVirtual(); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", file, secTraceIPVS, err)
+	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return c, nil
+}
+
+// readVirtual puts the lines of IPVS mode in the place of those about the same
+// packet. One that says nothing else, or is about no packet, is an error.
+func (c *Case) readVirtual() error {
+	if code, ok := strings.CutPrefix(c.section(secTraceIPVS), "refused "); ok {
+		c.Refused, _, _ = strings.Cut(code, "\n")
+		return nil
+	}
+	var err error
+	if c.Virtual, err = instead(c.Traces, c.section(secTraceIPVS)); err == nil {
+		c.Gap, err = instead(c.Virtual, c.section(secGapIPVS))
+	}
+	return err
+}
+
+// instead puts lines in the place of those about the same packet.
+func instead(lines []Trace, text string) ([]Trace, error) {
+	others, err := ParseTraces(text)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(lines)
+	for _, o := range others {
+		i := slices.IndexFunc(out, func(t Trace) bool { return t.packet() == o.packet() })
+		if i < 0 || slices.Equal(out[i].Want, o.Want) {
+			return nil, fmt.Errorf("line %d: %s: no trace line is about this packet, or it says the same", o.Line, o.Text)
+		}
+		out[i] = o
+	}
+	return out, nil
+}
+
+// virtual are the lines of IPVS mode at a level.
+func (c *Case) virtual(level int) []Trace {
+	if level == 0 {
+		return c.Gap
+	}
+	return c.Virtual
 }
 
 // check holds what would make a case say nothing, or less than it seems to.
@@ -61,7 +108,7 @@ func (c *Case) check() error {
 		}
 		known[f.Name] = true
 		switch f.Name {
-		case secFlags, secTrace, secDiagnostics, secIR, secIPTables, secIPTablesO1:
+		case secFlags, secTrace, secTraceIPVS, secGapIPVS, secDiagnostics, secIR, secIPTables, secIPTablesO1:
 		default:
 			if !isInput(f.Name) {
 				return fmt.Errorf("section %q is none that is read", f.Name)
@@ -126,7 +173,7 @@ func (c *Case) Has(name string) bool {
 // Set replaces a section or adds it at the end; an empty text removes it. The
 // trace cannot be set.
 func (c *Case) Set(name, text string) {
-	if name == secTrace {
+	if slices.Contains([]string{secTrace, secTraceIPVS, secGapIPVS}, name) {
 		panic("trace lines are written by hand")
 	}
 	files := &c.archive.Files

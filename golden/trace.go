@@ -122,6 +122,12 @@ func parseTrace(line string) (Trace, error) {
 	return t, t.parseResult(result)
 }
 
+// packet is the line's text without the result.
+func (t Trace) packet() string {
+	text, _, _ := strings.Cut(t.Text, " = ")
+	return strings.Join(strings.Fields(text), " ")
+}
+
 // Family is the packet's.
 func (t Trace) Family() ir.Family { return ir.FamilyOf(t.Dst.Addr()) }
 

@@ -47,7 +47,8 @@ func (r *resolver) virtual() *ir.Virtual {
 }
 
 // own lists the node's addresses of the family, sorted: what its interfaces
-// carry, without loopback and IPv6 link-local ones.
+// carry, without loopback and IPv6 link-local ones, and each that is named alone
+// as one of node ports.
 func (r *resolver) own() []netip.Addr {
 	var out []netip.Addr
 	add := func(a netip.Addr) {
@@ -57,6 +58,11 @@ func (r *resolver) own() []netip.Addr {
 	}
 	for _, a := range append(slices.Clone(r.options.NodeIPs), r.options.Virtual.LocalAddrs...) {
 		add(a)
+	}
+	for _, p := range r.nodePortRanges(nil) {
+		if p.IsSingleIP() {
+			add(p.Addr())
+		}
 	}
 	if r.facts.object != nil {
 		for _, x := range r.facts.object.Value.Status.Addresses {
@@ -70,14 +76,11 @@ func (r *resolver) own() []netip.Addr {
 }
 
 // virtualNodePorts are the node's own addresses within the ranges: each needs a
-// virtual server of its own. An address that was given alone stands for itself.
+// virtual server of its own.
 func (r *resolver) virtualNodePorts(ranges []netip.Prefix, services []*service) ir.NodePortAddresses {
 	own := r.own()
 	var n ir.NodePortAddresses
 	for _, p := range ranges {
-		if p.IsSingleIP() && !p.Addr().IsLoopback() {
-			n.Addrs = append(n.Addrs, p.Addr())
-		}
 		for _, a := range own {
 			if p.Contains(a) {
 				n.Addrs = append(n.Addrs, a)

@@ -108,6 +108,9 @@ func (c *checker) vip(s *service, i int) netip.Addr {
 	if in.IPMode != nil && *in.IPMode != corev1.LoadBalancerIPModeVIP {
 		return netip.Addr{}
 	}
+	if kind := special(a); kind != "" && !a.IsLinkLocalUnicast() && s.compiled {
+		c.onService(s, diag.SpecialVIP, at, "load balancer address %s is %s address", a, kind)
+	}
 	c.checkServed(s, a, at)
 	c.checkTaken(s, a, at)
 	if who, isNode := c.nodes[a]; isNode && s.compiled {

@@ -15,7 +15,8 @@ import (
 // Services, since they ask sets. They are kube-proxy's but for these. Node ports
 // are marked at the node's own addresses only, and after service addresses, so
 // that a ClusterIP with the number of a node port is none. A client that is its
-// own endpoint is masqueraded only if no mark does it already, which would stay.
+// own endpoint is masqueraded only if a server or nat has sent it there, and if no
+// mark does it already, which would stay.
 // Guards look at new connections, as in iptables mode. And chains that pods and
 // the node meet first know external policy Local; see views.go.
 func (l *lowering) glue(level int) ([]byte, error) {
@@ -138,7 +139,9 @@ func (w *writer) nat(ways iptables.Ways) {
 	w.services()
 	w.nodePorts()
 	mark := w.mark()
-	w.rule(chainPostrouting, `-m mark ! --mark %s/%s -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" {LOOP-BACK} dst,dst,src -j MASQUERADE --random-fully`, mark, mark)
+	for _, sent := range []string{"-m ipvs --ipvs", "-m conntrack --ctstate DNAT"} {
+		w.rule(chainPostrouting, `-m mark ! --mark %s/%s %s -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" {LOOP-BACK} dst,dst,src -j MASQUERADE --random-fully`, mark, mark, sent)
+	}
 	w.rule(chainPostrouting, "-m mark ! --mark %s/%s -j RETURN", mark, mark)
 	w.rule(chainPostrouting, "-j MARK --xor-mark %s", mark)
 	w.rule(chainPostrouting, `-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`)

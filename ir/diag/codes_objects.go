@@ -50,6 +50,7 @@ const (
 	PreferCloseDeprecated Code = "SVCC2120"
 	LocalPublishNotReady  Code = "SVCC2121"
 	PersistenceLonger     Code = "SVCC2122"
+	SpecialVIP            Code = "SVCC2123"
 
 	BadAddressType     Code = "SVCC2501"
 	TooMany            Code = "SVCC2502"
@@ -141,6 +142,7 @@ var serviceAdvice = map[Code]Info{
 	NodePortEphemeral:     {Warning, "node port among the ephemeral ports", "The kernel picks source ports of outgoing connections from this range: replies to such a connection are mistaken for traffic to the node port, at random (kubernetes#111682).", false},
 	PreferCloseDeprecated: {Note, "PreferClose is deprecated", "trafficDistribution PreferClose is the old name of PreferSameZone.", false},
 	PersistenceLonger:     {Note, "a client is remembered for longer", "IPVS keeps what a client was sent to until its last connection has closed, which takes about two minutes (kubernetes#89358). A shorter timeout of session affinity has no effect in IPVS mode.", false},
+	SpecialVIP:            {Warning, "load balancer address of a special range", "status.loadBalancer.ingress has an unspecified, loopback or multicast address, which no client reaches at a load balancer. The API server takes it from whoever writes the status, and kube-proxy makes rules of it, as svcc does: they capture the node's own traffic to it.", true},
 	LocalPublishNotReady:  {Note, "local policy with unready endpoints", "With publishNotReadyAddresses a node whose pods are not ready still counts as having local endpoints: externalTrafficPolicy Local keeps sending to them, and health checks pass.", false},
 }
 

@@ -279,7 +279,7 @@ func filtered(s *ir.ServicePort, k ir.FrontendKind) bool {
 
 // known sends packets of no new flow, which the filter must not look at.
 func (b *prober) known(s *ir.ServicePort, dst netip.AddrPort) {
-	bound := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
+	bound := b.with(dst.Addr())
 	for _, state := range []State{Established, Related, Invalid} {
 		p := packet(b.Outside, b.OutsideIn, dst, s.Protocol)
 		p.State = state
@@ -293,7 +293,7 @@ func (b *prober) known(s *ir.ServicePort, dst netip.AddrPort) {
 
 // bound probes a frontend whose address is on one of the node's interfaces.
 func (b *prober) bound(s *ir.ServicePort, dst netip.AddrPort) {
-	h := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
+	h := b.with(dst.Addr())
 	b.sendOne(packet(b.Outside, b.OutsideIn, dst, s.Protocol), h)
 	b.sendOne(packet(b.Node, "", dst, s.Protocol), h)
 	b.sendOne(packet(dst.Addr(), "", dst, s.Protocol), h)
@@ -327,7 +327,7 @@ func (b *prober) nodePortsAt(f ir.Frontend) {
 		dst := netip.AddrPortFrom(f.Addr, s.Frontends[len(s.Frontends)-1].Port)
 		if !b.owned[addrKey{dst.Addr(), dst.Port(), s.Protocol}] {
 			b.name = s.PortName.String()
-			b.send(packet(b.Outside, b.OutsideIn, dst, s.Protocol), Host{Addrs: []netip.Addr{b.Node, f.Addr}})
+			b.send(packet(b.Outside, b.OutsideIn, dst, s.Protocol), b.with(f.Addr))
 		}
 	}
 }
@@ -335,7 +335,7 @@ func (b *prober) nodePortsAt(f ir.Frontend) {
 // edges probes the addresses just inside and just outside of source ranges, at
 // an address that the node bears and at one that it does not.
 func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
-	bound := Host{Addrs: []netip.Addr{b.Node, dst.Addr()}}
+	bound := b.with(dst.Addr())
 	for _, r := range spread(s.SourceRanges, max(b.hairpins, sampleRanges)) {
 		first, last := r.Addr(), lastOf(r)
 		for _, a := range []netip.Addr{first.Prev(), first, last, last.Next()} {
@@ -402,4 +402,11 @@ func spread[T any](list []T, n int) []T {
 		out[i] = list[i*(len(list)-1)/(n-1)]
 	}
 	return out
+}
+
+// with is the host as it is with one more address.
+func (b *prober) with(a netip.Addr) Host {
+	h := b.Host
+	h.Addrs = append(slices.Clone(h.Addrs), a)
+	return h
 }

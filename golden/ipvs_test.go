@@ -1,0 +1,113 @@
+package golden
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcc/cmd/svcc/cli"
+	"svcc/compiler"
+	"svcc/ir"
+	"svcc/ir/diag"
+)
+
+// TestVirtual judges every trace line in IPVS mode: by Program, by Graph and by
+// walking what is emitted.
+func TestVirtual(t *testing.T) {
+	for _, level := range []int{0, 1, 2} {
+		t.Run(fmt.Sprintf("O%d", level), func(t *testing.T) {
+			eachVirtual(t, func(t *testing.T, c *Case) {
+				for _, g := range groups(c.virtual(level)) {
+					r := compileVirtual(t, c, g, level)
+					for _, line := range g {
+						if err := judge(line, r); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// eachVirtual runs f, in parallel, for each case that has trace lines.
+func eachVirtual(t *testing.T, f func(t *testing.T, c *Case)) {
+	files, err := filepath.Glob("cases/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			c, err := ReadCase(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Refused != "" {
+				refusedVirtual(t, c)
+				return
+			}
+			f(t, c)
+		})
+	}
+}
+
+// refusedVirtual checks that a case has the error for which nothing is built.
+func refusedVirtual(t *testing.T, c *Case) {
+	r := virtually(t, c, nil, 1)
+	if len(r.Units) > 0 || !slices.ContainsFunc(r.Diagnostics.Errors(), func(d diag.Diagnostic) bool { return string(d.Code) == c.Refused }) {
+		t.Errorf("is not refused with %s:\n%s", c.Refused, diagnostics(r))
+	}
+}
+
+// groups are the lines by the addresses that the node bears.
+func groups(lines []Trace) (out [][]Trace) {
+	at := map[string]int{}
+	for _, t := range lines {
+		key := fmt.Sprint(t.Local)
+		if i, ok := at[key]; ok {
+			out[i] = append(out[i], t)
+			continue
+		}
+		at[key] = len(out)
+		out = append(out, []Trace{t})
+	}
+	return out
+}
+
+// compileVirtual builds a case in IPVS mode on the node of some lines: its
+// addresses are known there, as they are to an apply.
+func compileVirtual(t *testing.T, c *Case, lines []Trace, level int) built {
+	t.Helper()
+	local := slices.Clone(lines[0].Local)
+	r := virtually(t, c, local, level)
+	if slices.ContainsFunc(r.Units, func(u compiler.Unit) bool { return !u.Program.Node.IP.IsValid() }) || len(r.Units) == 0 {
+		r = virtually(t, c, append(local, byFamily[ir.IPv4].node, byFamily[ir.IPv6].node), level)
+	}
+	if len(r.Units) == 0 {
+		t.Fatal(diagnostics(r))
+	}
+	return r
+}
+
+// virtually builds a case in IPVS mode on a node with some addresses.
+func virtually(t *testing.T, c *Case, local []netip.Addr, level int) built {
+	t.Helper()
+	dir := t.TempDir()
+	if err := c.Unpack(dir); err != nil {
+		t.Fatal(err)
+	}
+	opts, err := cli.BuildOptions(append(slices.Clone(c.Flags), c.Inputs()...), dir)
+	if err != nil {
+		t.Fatalf("flags: %v", err)
+	}
+	opts.Mode, opts.Level, opts.Hooks, opts.LocalAddrs = compiler.ModeIPVS, level, true, local
+	r, err := compiler.Compile(opts, nil)
+	if err != nil {
+		t.Fatalf("compile: %v", err)
+	}
+	return built{r, dir}
+}
