@@ -55,6 +55,7 @@ func (r *run) commit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
 	}
+	r.report.rest = rest
 	if !rest.Empty() {
 		return fmt.Errorf("the kernel does not hold what was written: %s", firstOf(rest))
 	}

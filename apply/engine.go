@@ -46,6 +46,8 @@ type Report struct {
 	Notes         []string      // what Check could not try
 	Wrote         bool          // whether the kernel was written to
 	Recorded      bool          // whether the record changed
+
+	rest Plan // what was left to do when the kernel was last looked at
 }
 
 // Preflighter is a Target that can tell beforehand what would keep it from
@@ -125,6 +127,9 @@ func (e *Engine) change(ctx context.Context, aim func(*run) error) (Report, erro
 		return r.report, err
 	}
 	err := r.do(ctx)
+	if err == nil {
+		r.tidy(ctx)
+	}
 	return r.report, err
 }
 

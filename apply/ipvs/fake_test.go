@@ -35,7 +35,8 @@ type node struct {
 
 	box    *node // where tools run, if not here
 	writes []string
-	failAt int // the number of the write that fails, from 1
+	failAt int  // the number of the write that fails, from 1
+	late   bool // it is done, and fails all the same
 }
 
 type nodeSet struct {
@@ -56,13 +57,17 @@ func newNode() *node {
 
 var errInjected = errors.New("injected fault")
 
-// wrote counts a write, and says whether it is to fail.
-func (n *node) wrote(what string) error {
+// write counts a write and does it, unless it is to fail.
+func (n *node) write(what string, do func() error) error {
 	n.writes = append(n.writes, what)
-	if len(n.writes) == n.failAt {
+	fails := len(n.writes) == n.failAt
+	if fails && !n.late {
 		return errInjected
 	}
-	return nil
+	if err := do(); err != nil || !fails {
+		return err
+	}
+	return errInjected
 }
 
 // Run implements apply.Runner.
@@ -73,17 +78,24 @@ func (n *node) Run(ctx context.Context, in apply.Input) ([]byte, error) {
 	if in.Tool == "ipset" {
 		return n.ipset(in)
 	}
-	if strings.HasSuffix(in.Tool, "restore") && !slices.Contains(in.Args, "--test") && !in.Isolated {
-		if err := n.wrote(in.Tool); err != nil {
-			return nil, &apply.ToolError{Tool: in.Tool, Code: 1, Err: err}
-		}
-	}
 	for _, m := range matchSet.FindAllStringSubmatch(string(in.Stdin), -1) {
 		if n.sets[m[1]] == nil || in.Isolated {
 			return nil, &apply.ToolError{Tool: in.Tool, Code: 2, Stderr: "Set " + m[1] + " doesn't exist.", Err: errors.New("exit status 2")}
 		}
 	}
-	return n.tables.Run(ctx, in)
+	if !strings.HasSuffix(in.Tool, "restore") || slices.Contains(in.Args, "--test") || in.Isolated {
+		return n.tables.Run(ctx, in)
+	}
+	err := n.write(in.Tool, func() error { _, err := n.tables.Run(ctx, in); return err })
+	return nil, toolError(in, err)
+}
+
+// toolError is an injected fault as a tool's.
+func toolError(in apply.Input, err error) error {
+	if errors.Is(err, errInjected) {
+		return &apply.ToolError{Tool: in.Tool, Args: in.Args, Code: 1, Err: err}
+	}
+	return err
 }
 
 var matchSet = regexp.MustCompile(`--match-set (\S+)`)
@@ -100,18 +112,19 @@ func (n *node) ipset(in apply.Input) ([]byte, error) {
 	case "list":
 		return []byte(strings.Join(slices.Sorted(maps.Keys(n.sets)), "\n") + "\n"), nil
 	}
-	if err := n.wrote("ipset restore"); err != nil {
-		return nil, &apply.ToolError{Tool: "ipset", Code: 1, Err: err}
-	}
+	return nil, toolError(in, n.write("ipset restore", func() error { return n.restoreSets(in) }))
+}
+
+func (n *node) restoreSets(in apply.Input) error {
 	line := 0
 	for text := range strings.Lines(string(in.Stdin)) {
 		line++
 		if err := n.setLine(strings.Fields(text)); err != nil {
 			said := fmt.Sprintf("ipset v7.17: Error in line %d: %v", line, err)
-			return nil, &apply.ToolError{Tool: "ipset", Args: in.Args, Code: 1, Stderr: said, Err: errors.New("exit status 1")}
+			return &apply.ToolError{Tool: "ipset", Args: in.Args, Code: 1, Stderr: said, Err: errors.New("exit status 1")}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func (n *node) saveSets() []byte {
@@ -220,10 +233,7 @@ func (n *node) Link() (bool, []netip.Addr, error) {
 
 // Do implements Kernel.
 func (n *node) Do(o Op) error {
-	if err := n.wrote(o.String()); err != nil {
-		return err
-	}
-	if err := n.do(o); err != nil {
+	if err := n.write(o.String(), func() error { return n.do(o) }); err != nil {
 		return fmt.Errorf("%s: %w", o, err)
 	}
 	return nil

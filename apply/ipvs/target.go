@@ -41,6 +41,7 @@ var (
 	_ apply.Preflighter = (*Target)(nil)
 	_ apply.Remembering = (*Target)(nil)
 	_ apply.Recalling   = (*Target)(nil)
+	_ apply.Tidying     = (*Target)(nil)
 )
 
 // Remember implements apply.Remembering.

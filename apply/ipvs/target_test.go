@@ -115,8 +115,9 @@ func made(f func() *emit.Ruleset) *emit.Ruleset {
 // exactly what was before; a second Restore writes nothing. Until then every
 // virtual server can be told to be ours or not.
 func TestFaults(t *testing.T) {
-	for _, m := range moves {
-		t.Run(m.name, func(t *testing.T) {
+	for i := range 2 * len(moves) {
+		m, late := moves[i/2], i%2 == 1
+		t.Run(fmt.Sprintf("%s, late %v", m.name, late), func(t *testing.T) {
 			total := 0
 			for at := 1; ; at++ {
 				n := newNode()
@@ -125,7 +126,7 @@ func TestFaults(t *testing.T) {
 				bring(t, tg, made(m.from))
 				before := n.dump()
 				old, p := plans(t, tg, made(m.to))
-				n.writes, n.failAt = nil, at
+				n.writes, n.failAt, n.late = nil, at, late
 				err := tg.Commit(context.Background(), p)
 				if err == nil {
 					total = at - 1
