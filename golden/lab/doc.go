@@ -3,10 +3,10 @@
 // A Lab is a node in a network namespace of its own. The world around it is a
 // few TUN devices: what is written into one arrives at the node there, and
 // what the node sends out is read from them as bytes. Packets that the node
-// keeps are logged at the end of its INPUT hook, after every rule under test,
-// and then dropped, so that no socket has to answer and conntrack keeps no
-// trace of them. A REJECT is known by its ICMP error; what is seen nowhere was
-// dropped.
+// keeps are read from raw sockets, which are given a copy after every hook, so
+// after every rule under test and after IPVS; that the node itself then refuses
+// them, as no other socket is there, is no matter. A REJECT is known by its
+// ICMP error; what is seen nowhere was dropped.
 //
 // Nothing is waited for: a write into a TUN device returns when the packet has
 // gone its whole way, and what crosses the loopback device keeps its order on

@@ -32,27 +32,16 @@ type Lab struct {
 	dir  string
 	nl   *netlink.Handle
 	tuns map[string]int // file descriptors by interface
-	log  int
+	ears []ear
 	raw  map[ir.Family]int // sockets by which the node sends
 	last uint32            // number of the latest packet
 }
-
-// table is the laboratory's own: "marks" gives packets their marks before
-// anything else sees them, "in" tells of what the node keeps after everything
-// else has let it pass.
-const table = `table inet lab {
-	chain arrive { type filter hook prerouting priority -299; jump marks; }
-	chain send { type filter hook output priority -299; jump marks; }
-	chain in { type filter hook input priority 300; log group 1 queue-threshold 1; drop; }
-	chain marks { }
-}
-`
 
 // New builds a node, which ends with the test. It fails the test if the kernel
 // refuses; see Require.
 func New(t testing.TB, c Config) *Lab {
 	t.Helper()
-	l := &Lab{work: make(chan func()), dir: t.TempDir(), tuns: map[string]int{}, raw: map[ir.Family]int{}, log: -1}
+	l := &Lab{work: make(chan func()), dir: t.TempDir(), tuns: map[string]int{}, raw: map[ir.Family]int{}}
 	go func() {
 		// The thread is never unlocked: it ends with this goroutine, and the
 		// namespace with it.
@@ -100,7 +89,7 @@ func (l *Lab) build(c Config) (err error) {
 	if err := l.route(c); err != nil {
 		return err
 	}
-	if l.log, err = openLog(); err != nil {
+	if l.ears, err = openEars(); err != nil {
 		return err
 	}
 	for f, domain := range map[ir.Family]int{ir.IPv4: unix.AF_INET, ir.IPv6: unix.AF_INET6} {
@@ -108,7 +97,7 @@ func (l *Lab) build(c Config) (err error) {
 			return fmt.Errorf("raw %s socket: %w", f, err)
 		}
 	}
-	return l.run(table, "nft", "-f", "-")
+	return nil
 }
 
 func (l *Lab) route(c Config) error {
@@ -142,7 +131,9 @@ func (l *Lab) close() {
 	for _, fd := range l.raw {
 		unix.Close(fd)
 	}
-	unix.Close(l.log)
+	for _, e := range l.ears {
+		unix.Close(e.fd)
+	}
 	if l.nl != nil {
 		l.nl.Close()
 	}
@@ -231,7 +222,7 @@ func Require(t testing.TB) {
 
 func missing() error {
 	_, tun := os.Stat("/dev/net/tun")
-	tools := []string{"nft"}
+	var tools []string
 	for _, fl := range Flavours {
 		tools = append(tools, fl.restore(ir.IPv4), fl.restore(ir.IPv6))
 	}

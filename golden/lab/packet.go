@@ -42,8 +42,10 @@ func header4(f Flow, size int, dscp uint8) []byte {
 	return h
 }
 
+const header6Size = 40
+
 func header6(f Flow, size int, dscp uint8) []byte {
-	h := make([]byte, 40)
+	h := make([]byte, header6Size)
 	be.PutUint32(h, 6<<28|uint32(dscp)<<22)
 	be.PutUint16(h[4:], uint16(size))
 	h[6], h[7] = byte(f.Protocol), 64

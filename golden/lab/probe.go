@@ -113,7 +113,8 @@ func (l *Lab) probe(flows []Flow) ([]Seen, error) {
 	return b.seen, b.finish()
 }
 
-// setMarks gives each mark of a batch a traffic class for which a rule sets it.
+// setMarks gives each mark of a batch a traffic class for which a rule sets it,
+// before anything else sees the packet. The table raw is the laboratory's own.
 func (l *Lab) setMarks(flows []Flow) (map[uint32]uint8, error) {
 	classes := map[uint32]uint8{}
 	var rules strings.Builder
@@ -123,8 +124,8 @@ func (l *Lab) setMarks(flows []Flow) (map[uint32]uint8, error) {
 		}
 		class := uint8(len(classes) + 1)
 		classes[f.Mark] = class
-		for _, ip := range []string{"ip", "ip6"} {
-			fmt.Fprintf(&rules, "add rule inet lab marks %s dscp %d meta mark set %#x\n", ip, class, f.Mark)
+		for _, chain := range []string{"PREROUTING", "OUTPUT"} {
+			fmt.Fprintf(&rules, "-A %s -m dscp --dscp %d -j MARK --set-mark %#x\n", chain, class, f.Mark)
 		}
 	}
 	if len(classes) == 0 {
@@ -133,7 +134,8 @@ func (l *Lab) setMarks(flows []Flow) (map[uint32]uint8, error) {
 	if len(classes) > 63 {
 		return nil, errors.New("more than 63 marks in a batch")
 	}
-	return classes, l.run("flush chain inet lab marks\n"+rules.String(), "nft", "-f", "-")
+	text := "*raw\n" + rules.String() + "COMMIT\n"
+	return classes, errors.Join(l.run(text, Legacy.restore(ir.IPv4)), l.run(text, Legacy.restore(ir.IPv6)))
 }
 
 // forget empties xt_recent's lists.
@@ -186,20 +188,21 @@ func (b *batch) collect() error {
 			}
 		}
 	}
-	for {
-		n, err := unix.Read(b.log, buf[:])
-		if err == unix.EAGAIN {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("netfilter log: %w", err)
-		}
-		for _, p := range logged(buf[:n]) {
-			if err := b.note(p, ""); err != nil {
+	for _, e := range b.ears {
+		for {
+			packet, err := e.read(buf[:])
+			if err == unix.EAGAIN {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("raw socket: %w", err)
+			}
+			if err := b.note(packet, ""); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
 }
 
 // note writes down a packet that left by an interface or, without one, was
@@ -213,14 +216,22 @@ func (b *batch) note(packet []byte, via string) error {
 	case i >= uint32(len(b.flows)):
 		b.known[s.id] = true
 		return nil
-	case b.seen[i] != Seen{}:
-		return fmt.Errorf("%v was seen twice: %v, then %+v by %q", b.flows[i], b.seen[i], s, via)
 	case !s.refusal && !s.intact && !b.flows[i].Invalid:
 		return fmt.Errorf("%v came out with a wrong checksum", b.flows[i])
 	}
-	b.seen[i] = seenAs(s, via)
+	now, before := seenAs(s, via), b.seen[i]
+	switch {
+	case before == Seen{}, now.Fate == Delivered && before.refused():
+		b.seen[i] = now
+	case before.Fate == Delivered && now.refused():
+		// No socket answers, so the node itself refuses what it kept.
+	default:
+		return fmt.Errorf("%v was seen twice: %v, then %+v by %q", b.flows[i], before, s, via)
+	}
 	return nil
 }
+
+func (s Seen) refused() bool { return s.Fate == Rejected || s.Fate == Unreachable }
 
 func seenAs(s sighting, via string) Seen {
 	switch {
@@ -252,7 +263,7 @@ func (b *batch) finish() error {
 			if time.Now().After(deadline) {
 				return errors.New("the sentinel was lost on the loopback device")
 			}
-			poll := []unix.PollFd{{Fd: int32(b.log), Events: unix.POLLIN}}
+			poll := []unix.PollFd{{Fd: int32(b.ears[0].fd), Events: unix.POLLIN}}
 			if _, err := unix.Poll(poll, 100); err != nil && err != unix.EINTR {
 				return err
 			}

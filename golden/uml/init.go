@@ -127,7 +127,9 @@ func loadModules() error {
 	if err != nil {
 		return fmt.Errorf("modprobe: %w\n%s", err, said)
 	}
-	return nil
+	// Whatever the kernel still misses is not there: each call of an iptables
+	// tool would start a process to look for bpfilter, 20 a run.
+	return os.WriteFile("/proc/sys/kernel/modprobe", []byte("\n"), 0)
 }
 
 // linkTools gives iptables-legacy the plain names: this kernel has no
