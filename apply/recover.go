@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"svcc/apply/state"
 	"svcc/apply/sysctl"
@@ -33,10 +34,10 @@ func (e *Engine) mend(ctx context.Context) error {
 		return err
 	}
 	if e.Options.DryRun {
-		e.Log.Warn("an interrupted run left the node half made; the next run mends that first", "run", j.When)
+		e.Log.Warn(e.left(ctx, j), "run", moment(j.When))
 		return nil
 	}
-	e.Log.Warn("mending what an interrupted run left", "run", j.When)
+	e.Log.Warn("mending what an interrupted run left", "run", moment(j.When))
 	e.remember(j.Record)
 	if err := e.step("waiting for its last tool", func() error { return e.State.AwaitChild(ctx, j, e.Options.LockTimeout) }); err != nil {
 		return err
@@ -45,6 +46,33 @@ func (e *Engine) mend(ctx context.Context) error {
 		return fmt.Errorf("%w: mending what an interrupted run left: %w", ErrHalfMade, err)
 	}
 	return nil
+}
+
+// moment is a time for people: seconds are enough.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// left says what an interrupted run left, and what the next run does about it.
+func (e *Engine) left(ctx context.Context, j *state.Journal) string {
+	const unknown = "a run was interrupted; the next run finishes or undoes it first"
+	if e.State.Busy() {
+		return "another run is under way"
+	}
+	now, err := e.observe(ctx)
+	if err != nil {
+		return unknown
+	}
+	c, err := e.condition(j, false, false, now)
+	switch {
+	case err != nil:
+		return unknown
+	case c == Old:
+		return "a run was interrupted before it changed a rule; the next run clears that away first"
+	case c == New && j.Confirm && !e.State.Confirmed(j.ID):
+		return "a run was interrupted while it waited for its confirmation, its rules in force; the next run undoes it first"
+	case c == New:
+		return "a run was interrupted with its rules in force; the next run completes its record first"
+	}
+	return "an interrupted run left the node half made, some tables old and some new; the next run mends that first"
 }
 
 func (e *Engine) finishOrUndo(ctx context.Context, j *state.Journal) error {
@@ -96,6 +124,6 @@ func (e *Engine) finish(ctx context.Context, j *state.Journal, after *emit.Rules
 	was, _ := programs(before)
 	is, _ := programs(after)
 	e.follow(ctx, was, is)
-	e.Log.Info("the interrupted run was complete but for its record", "run", j.When)
+	e.Log.Info("the interrupted run was complete but for its record", "run", moment(j.When))
 	return e.State.Finish()
 }

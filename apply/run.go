@@ -73,6 +73,9 @@ func (e *Engine) remember(rec state.Record) {
 // aim sets what the kernel is to hold.
 func (r *run) aim(after *emit.Ruleset) error {
 	r.after, r.text, r.report.After = after, after.Marshal(), after
+	if !after.Head.Hooks && len(after.Sections) > 0 {
+		r.Log.Info("the ruleset was built with --hooks=no: the jumps from built-in chains are written all the same")
+	}
 	if r.before != nil && slices.Equal(after.Programs, r.before.Programs) {
 		r.promises = r.promised
 		return nil
@@ -145,7 +148,7 @@ func (r *run) settle(ctx context.Context) error {
 // next is the record that the run leaves.
 func (r *run) next() state.Record {
 	n := state.Record{
-		ID: state.NewID(), When: time.Now().UTC(), Who: r.Options.Who, Mode: r.Options.Mode, Flavour: r.flavour,
+		ID: state.NewID(), When: time.Now().UTC().Truncate(time.Second), Who: r.Options.Who, Mode: r.Options.Mode, Flavour: r.flavour,
 		Current: state.Sum(r.text), Previous: r.record.Previous, Sysctls: r.sysctls.keep,
 	}
 	if r.record.Current != "" && r.record.Current != n.Current {

@@ -190,7 +190,7 @@ func TestUnmarshalErrors(t *testing.T) {
 		"svcc ruleset v1 level=3\n":  "level",
 		"svcc ruleset v1 level=1x\n": "level",
 		"svcc ruleset v1 families=x": "family",
-		"svcc ruleset v1 mode=x\r\n":  "CR LF",
+		"svcc ruleset v1 mode=x\r\n": "CR LF",
 		"svcc ruleset v1 mode=x\n#! section iptables-restore ipv5\n": "family",
 	} {
 		if _, err := emit.Unmarshal([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

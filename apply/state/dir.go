@@ -112,12 +112,16 @@ func (d *Dir) load(sum, suffix string) ([]byte, error) {
 	if !isSum(sum) {
 		return nil, fmt.Errorf("%s names no state of the rules (%q); svcc remove starts afresh", d.path, sum)
 	}
+	const hint = "put it back from a copy, or take everything away with svcc remove and apply again"
 	text, err := d.read(sum + suffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("a file that the last run left is gone: %w; %s", err, hint)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if sumOf(text) != sum {
-		return nil, fmt.Errorf("%s was changed since it was written", d.file(sum+suffix))
+		return nil, fmt.Errorf("%s was changed since it was written; %s", d.file(sum+suffix), hint)
 	}
 	return text, nil
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +156,12 @@ func TestDamage(t *testing.T) {
 	}
 	if _, err := d.Undo(j); err == nil {
 		t.Error("a changed undo is read")
+	}
+	if err := os.Remove(d.file(j.Current + ".rules")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Ruleset(j.Current); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "svcc remove") {
+		t.Errorf("a ruleset that is gone: %v, which says not what to do", err)
 	}
 	if err := os.WriteFile(d.file(journalFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,9 @@ func (d *diagnosticFlags) terminal(w io.Writer) bool {
 	case "never":
 		return false
 	}
+	if x, ok := w.(*watched); ok {
+		w = x.Writer
+	}
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" {
 		return false

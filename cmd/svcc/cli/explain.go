@@ -35,8 +35,10 @@ func newExplain(s streams) *cobra.Command {
 		Long: "Tell what a Service, or one port of it, becomes on a node: its promise, how a packet is decided, who is sent where with which\n" +
 			"share, the names of its chains, and what svcc has to say about it. Or tell what the CODE of a finding means.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && strings.HasPrefix(args[0], "SVCC") {
-				return explainCode(s.out, diag.Code(args[0]))
+			if len(args) == 1 {
+				if code := strings.ToUpper(args[0]); strings.HasPrefix(code, "SVCC") {
+					return explainCode(s.out, diag.Code(code))
+				}
 			}
 			if len(args) < 2 {
 				return errors.New("NS/NAME and at least one PATH are needed, or the code of a finding")

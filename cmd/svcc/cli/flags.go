@@ -141,6 +141,9 @@ func parseNodeIPs(list []string) ([]netip.Addr, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--node-ip: %w", err)
 		}
+		if a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() {
+			return nil, fmt.Errorf("--node-ip %s is no address of a node: others could not reach it there", a)
+		}
 		if f := ir.FamilyOf(a); seen[f] {
 			return nil, fmt.Errorf("--node-ip has two addresses of %s", f)
 		} else {

@@ -85,5 +85,9 @@ func showPlan(w io.Writer, r apply.Report) {
 		fmt.Fprintln(w, strings.Map(printable, c.String()))
 	}
 	came, went := countRules(r.Plan)
-	fmt.Fprintf(w, "%d rules and chains would come, %d would go\n", came, went)
+	come := "rules and chains"
+	if came == 1 {
+		come = "rule or chain"
+	}
+	fmt.Fprintf(w, "%d %s would come, %d would go\n", came, come, went)
 }

@@ -22,6 +22,8 @@ func writeRuleset(r *compiler.Result, bare bool, to string, stdout io.Writer) er
 		return exit{exitRefused, err}
 	}
 	switch {
+	case to == "":
+		return errors.New("-o names no file: FILE, DIR/ or - for standard output")
 	case to == "-":
 		_, err = stdout.Write(rs.Marshal())
 	case strings.HasSuffix(to, "/") || isDir(to):
@@ -44,17 +46,45 @@ func isDir(path string) bool {
 // build does not write are left-overs of an earlier one.
 var nativeFiles = []string{"iptables.rules", "ip6tables.rules", "nftables.nft", "ipset.rules", "addresses.ip", "ipvs.rules"}
 
+// writeDir writes a file a section, and the whole. Nothing is replaced before
+// all of it is written: a disk that is full leaves what was there.
 func writeDir(rs *emit.Ruleset, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	var files []pending
+	defer func() {
+		for _, f := range files {
+			f.drop()
+		}
+	}()
 	written := map[string]bool{}
+	add := func(name string, text []byte) error {
+		written[name] = true
+		f, err := prepare(filepath.Join(dir, name), text)
+		files = append(files, f)
+		return err
+	}
 	for _, s := range rs.Sections {
-		written[s.FileName()] = true
-		if err := writeFile(filepath.Join(dir, s.FileName()), s.Text); err != nil {
+		if err := add(s.FileName(), s.Text); err != nil {
 			return err
 		}
 	}
+	if err := add("svcc.rules", rs.Marshal()); err != nil {
+		return err
+	}
+	for _, f := range files[:len(files)-1] {
+		if err := f.put(); err != nil {
+			return err
+		}
+	}
+	if err := removeStale(dir, written); err != nil {
+		return err
+	}
+	return files[len(files)-1].put()
+}
+
+func removeStale(dir string, written map[string]bool) error {
 	for _, name := range nativeFiles {
 		if written[name] {
 			continue
@@ -63,14 +93,59 @@ func writeDir(rs *emit.Ruleset, dir string) error {
 			return err
 		}
 	}
-	return writeFile(filepath.Join(dir, "svcc.rules"), rs.Marshal())
+	return nil
+}
+
+// pending is a file that is written, and not yet in its place: a file beside it,
+// or, where there is something else than a regular file, that and the text.
+type pending struct {
+	temp *renameio.PendingFile
+	open *os.File
+	text []byte
+}
+
+func prepare(path string, text []byte) (f pending, err error) {
+	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
+		f.text = text
+		f.open, err = os.OpenFile(path, os.O_WRONLY, 0)
+		return f, err
+	}
+	f.temp, err = renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+	if err != nil {
+		return pending{}, err
+	}
+	if _, err = f.temp.Write(text); err == nil {
+		err = f.temp.Sync()
+	}
+	return f, err
+}
+
+// put brings the file to its place.
+func (f pending) put() error {
+	if f.temp != nil {
+		return f.temp.CloseAtomicallyReplace()
+	}
+	_, err := f.open.Write(f.text)
+	return errors.Join(err, f.open.Close())
+}
+
+// drop forgets the file, unless it is in its place.
+func (f pending) drop() {
+	switch {
+	case f.temp != nil:
+		_ = f.temp.Cleanup()
+	case f.open != nil:
+		_ = f.open.Close()
+	}
 }
 
 // writeFile replaces a regular file in one step; what is no regular file (a
 // pipe, /dev/stdout) is written to as it is.
 func writeFile(path string, text []byte) error {
-	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
-		return os.WriteFile(path, text, 0o644)
+	f, err := prepare(path, text)
+	defer f.drop()
+	if err != nil {
+		return err
 	}
-	return renameio.WriteFile(path, text, 0o644)
+	return f.put()
 }

@@ -16,7 +16,7 @@ import (
 const (
 	exitDone     = 0 // done, or no difference
 	exitFindings = 1 // differences, or errors in the input's objects
-	exitUsage    = 2 // the command line, or unreadable input
+	exitUsage    = 2 // the command line, unreadable input, or output that cannot be written
 	exitRefused  = 3 // a tool, the kernel or svcc itself refused; nothing is changed
 	exitHalfMade = 4 // the old state could not be put back
 	exitLocked   = 5 // a lock was held too long
@@ -57,20 +57,45 @@ type streams struct {
 	out, err io.Writer
 }
 
+// watched is standard output that remembers its first error.
+type watched struct {
+	io.Writer
+	err error
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// deeds are commands of which it matters what they do, not what they say.
+var deeds = map[string]bool{"apply": true, "rollback": true, "remove": true, "confirm": true}
+
 // Run runs one command line and gives its exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	s := streams{stdin, stdout, stderr}
+	out := &watched{Writer: stdout}
+	s := streams{stdin, out, stderr}
 	root := newRoot(s)
 	root.SetArgs(args)
-	err := root.Execute()
-	if err == nil {
-		return exitDone
+	cmd, err := root.ExecuteC()
+	if out.err != nil && codeOf(err) != exitUsage && !deeds[cmd.Name()] {
+		err = exit{exitUsage, fmt.Errorf("cannot write: %w", out.err)}
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintf(stderr, "svcc: %s\n", diag.Plain(text))
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(stderr, "svcc: %s\n", diag.Plain(err.Error()))
 	}
+	return codeOf(err)
+}
+
+func codeOf(err error) int {
 	var e exit
-	if errors.As(err, &e) {
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &e):
 		return e.code
 	}
 	return exitUsage

@@ -81,7 +81,10 @@ func explain(st apply.Status) string {
 		if r.Current == "" {
 			return fmt.Sprintf("nothing is recorded, but %d rules and chains by kube-proxy's names are there; apply the ruleset that they are from, or another with --take-over, or svcc remove (--rules lists them)", len(st.Changes))
 		}
-		return fmt.Sprintf("%d rules and chains differ from the record; apply or rollback again to mend them (--rules lists them)", len(st.Changes))
+		if len(st.Changes) == 0 {
+			return "the rules are as recorded, a setting is not; apply or rollback again to mend it"
+		}
+		return fmt.Sprintf("%s from the record; apply or rollback again to mend that (--rules lists them)", differ(len(st.Changes)))
 	case apply.UnderWay:
 		if st.Waits {
 			return "an apply waits for svcc confirm"
@@ -91,6 +94,13 @@ func explain(st apply.Status) string {
 		return "a run was interrupted, and some tables are old, some new; any apply, rollback or remove mends that first"
 	}
 	return "a run was interrupted; the next apply, rollback or remove completes its record or undoes it first"
+}
+
+func differ(n int) string {
+	if n == 1 {
+		return "1 rule or chain differs"
+	}
+	return fmt.Sprintf("%d rules and chains differ", n)
 }
 
 func or(a, b string) string {

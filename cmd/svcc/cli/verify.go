@@ -139,7 +139,7 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int) (boo
 		fmt.Fprintf(w, "%s: not followed, another program's rule: %s\n", p.Family, diag.PlainLine(line))
 	}
 	if len(counts) == 0 {
-		fmt.Fprintf(w, "%s: %d service ports, %d packets: the rules mean what the manifests say\n", p.Family, len(p.Services), n)
+		fmt.Fprintf(w, "%s: %s, %d packets: the rules mean what the manifests say\n", p.Family, ports(len(p.Services)), n)
 		return false, nil
 	}
 	total := 0
@@ -150,6 +150,13 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int) (boo
 	if counts[""] > 0 {
 		services--
 	}
-	fmt.Fprintf(w, "%s: %d of %d packets differ, of %d service ports\n", p.Family, total, n, services)
+	fmt.Fprintf(w, "%s: %d of %d packets differ, of %s\n", p.Family, total, n, ports(services))
 	return true, nil
+}
+
+func ports(n int) string {
+	if n == 1 {
+		return "1 service port"
+	}
+	return fmt.Sprintf("%d service ports", n)
 }
