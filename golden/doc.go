@@ -39,6 +39,9 @@
 // says that the client keeps its endpoint for N seconds. Without it the
 // endpoint must not be kept.
 //
+// What the machine's kernel lacks, IPVS above all, is tested in User Mode Linux:
+// see package uml. The laboratory of package lab works there too.
+//
 // When reviewing a change here, look for: a trace line made to agree with what
 // svcc does rather than with what kube-proxy promises, and a case that passes
 // whatever the result (an expectation that nothing reads).

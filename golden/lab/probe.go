@@ -74,6 +74,10 @@ func (l *Lab) Probe(flows []Flow) (seen []Seen, err error) {
 	return seen, err
 }
 
+// collectEvery is after how many packets what was seen is read: a device's
+// queue holds 500.
+const collectEvery = 32
+
 // batch is a Probe under way.
 type batch struct {
 	*Lab
@@ -106,8 +110,10 @@ func (l *Lab) probe(flows []Flow) ([]Seen, error) {
 		if err := l.send(f, b.first+uint32(i), classes[f.Mark]); err != nil {
 			return nil, fmt.Errorf("%v: %w", f, err)
 		}
-		if err := b.collect(); err != nil {
-			return nil, err
+		if i%collectEvery == 0 {
+			if err := b.collect(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return b.seen, b.finish()

@@ -73,6 +73,9 @@ func start(t *testing.T, pattern string, opts []Option) *parsed {
 	if at, ok := t.Deadline(); ok {
 		s.limit = min(s.limit, time.Until(at)-2*slack)
 	}
+	if s.limit <= 0 {
+		t.Fatal("go test's -timeout leaves no time for a kernel")
+	}
 	e, err := boot(testArgs(t, pattern, s.limit), s)
 	if err != nil {
 		t.Fatal(err)
