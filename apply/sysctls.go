@@ -32,7 +32,7 @@ func (r *run) planSysctls() error {
 		r.sysctls.keep = kept
 		return nil
 	}
-	needed := sysctl.Needed(r.promises)
+	needed := sysctl.Needed(r.root(), r.promises)
 	for _, s := range kept {
 		if has(needed, s.Name) {
 			r.sysctls.keep = append(r.sysctls.keep, s)
@@ -53,7 +53,7 @@ func has(list []sysctl.Sysctl, name string) bool {
 }
 
 // set plans one setting, unless it has its value. The value that it has is kept
-// in the record if it is not svcc's.
+// in the record, to be put back one day, if it is not svcc's.
 func (r *run) set(s sysctl.Sysctl, keep bool) error {
 	now, err := sysctl.Get(r.root(), s.Name)
 	if errors.Is(err, fs.ErrNotExist) && s.Why == "" {
@@ -68,7 +68,7 @@ func (r *run) set(s sysctl.Sysctl, keep bool) error {
 	saved := sysctl.Saved{Name: s.Name, Value: now}
 	r.sysctls.change = append(r.sysctls.change, s)
 	r.sysctls.was = append(r.sysctls.was, saved)
-	if keep {
+	if keep && !s.Stays {
 		r.sysctls.keep = append(r.sysctls.keep, saved)
 	}
 	r.report.Sysctls = append(r.report.Sysctls, fmt.Sprintf("%s: %s -> %s", s.Name, now, s.Value))
@@ -78,7 +78,7 @@ func (r *run) set(s sysctl.Sysctl, keep bool) error {
 // amiss names the settings that services need and that are not so.
 func (e *Engine) amiss(promises []*ir.Program) []string {
 	var out []string
-	for _, s := range sysctl.Needed(promises) {
+	for _, s := range sysctl.Needed(e.root(), promises) {
 		if now, err := sysctl.Get(e.root(), s.Name); err != nil {
 			out = append(out, fmt.Sprintf("%s: %v", s.Name, err))
 		} else if now != s.Value {

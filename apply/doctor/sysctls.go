@@ -67,7 +67,7 @@ func (x *examination) bridge(f ir.Family) Finding {
 
 func (x *examination) localnet() Finding {
 	const id = "sysctl.route_localnet"
-	needed := sysctl.Needed(x.Programs)
+	needed := sysctl.Needed(x.Root, x.Programs)
 	i := slices.IndexFunc(needed, func(s sysctl.Sysctl) bool { return s.Name == sysctl.RouteLocalnet })
 	if i < 0 {
 		return ok(id, "no node port that is known answers at 127.0.0.1")

@@ -1,7 +1,7 @@
 // Package sysctl knows which kernel settings the rules of Services depend on,
 // and sets them so that they can be put back.
 //
-// Needed is what apply sets itself: what kube-proxy in iptables mode sets, and
+// Needed is what apply sets itself: what kube-proxy sets in the same mode, and
 // only where something depends on it. Everything else that can stand in the
 // way, forwarding above all, is for the node's owner to decide; doctor names it.
 //

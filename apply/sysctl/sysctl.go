@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,9 @@ type Sysctl struct {
 	Name  string `json:"name"` // as below /proc/sys: "net/ipv4/conf/all/route_localnet"
 	Value string `json:"value"`
 	Why   string `json:"why"` // for people
+	// Stays says that others come to rely on it: it is not put back when svcc
+	// needs it no more.
+	Stays bool `json:"-"`
 }
 
 // Saved is a setting's value before it was changed.
@@ -32,14 +36,20 @@ const RouteLocalnet = "net/ipv4/conf/all/route_localnet"
 // Needed are the settings that the Programs' rules cannot do without, sorted by
 // name. route_localnet is needed where a node port answers at a loopback
 // address; the rules themselves then drop what comes to 127.0.0.0/8 from
-// outside.
-func Needed(programs []*ir.Program) []Sysctl {
+// outside. Virtual servers need more; see virtual.
+func Needed(root string, programs []*ir.Program) []Sysctl {
+	all := map[string]Sysctl{}
 	for _, p := range programs {
 		if p.Options.LocalhostNodePorts && hasNodePort(p) {
-			return []Sysctl{{RouteLocalnet, "1", "node ports answer at 127.0.0.1"}}
+			all[RouteLocalnet] = Sysctl{Name: RouteLocalnet, Value: "1", Why: "node ports answer at 127.0.0.1"}
+		}
+		if p.Options.Virtual != nil {
+			for _, s := range virtual(root, p.Options.Virtual) {
+				all[s.Name] = s
+			}
 		}
 	}
-	return nil
+	return slices.SortedFunc(maps.Values(all), func(a, b Sysctl) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func hasNodePort(p *ir.Program) bool {

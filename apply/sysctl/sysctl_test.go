@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,9 +50,36 @@ func TestNeeded(t *testing.T) {
 		{"no node port", []*ir.Program{program(true, ir.ClusterIP, ir.LoadBalancer)}, false},
 		{"in the second family", []*ir.Program{program(false), program(true, ir.NodePort)}, true},
 	} {
-		got := sysctl.Needed(c.programs)
+		got := sysctl.Needed("/", c.programs)
 		if (len(got) == 1) != c.want || c.want && (got[0].Name != "net/ipv4/conf/all/route_localnet" || got[0].Value != "1") {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestNeededByVirtualServers(t *testing.T) {
+	for _, c := range []struct {
+		release string
+		strict  bool
+		want    []string
+	}{
+		{"6.1.0-17-amd64", false, []string{"ip_forward=1", "vs/conntrack=1", "vs/expire_nodest_conn=1", "vs/expire_quiescent_template=1"}},
+		{"4.19.0", false, []string{"ip_forward=1", "vs/conn_reuse_mode=0", "vs/conntrack=1", "vs/expire_nodest_conn=1", "vs/expire_quiescent_template=1"}},
+		{"5.9", true, []string{"conf/all/arp_announce=2", "conf/all/arp_ignore=1", "ip_forward=1", "vs/conntrack=1", "vs/expire_nodest_conn=1", "vs/expire_quiescent_template=1"}},
+		{"4.0.9", false, []string{"ip_forward=1", "vs/conntrack=1", "vs/expire_nodest_conn=1", "vs/expire_quiescent_template=1"}},
+	} {
+		root := fake(t, map[string]string{"kernel/osrelease": c.release})
+		p := program(true)
+		p.Options.Virtual = &ir.Virtual{StrictARP: c.strict}
+		var got []string
+		for _, s := range sysctl.Needed(root, []*ir.Program{p}) {
+			got = append(got, strings.TrimPrefix(s.Name, "net/ipv4/")+"="+s.Value)
+			if s.Why == "" || s.Stays != (s.Name == "net/ipv4/ip_forward") {
+				t.Errorf("%+v", s)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", c.release, diff)
 		}
 	}
 }
