@@ -93,8 +93,6 @@ func kernelArgs(init, dir string, s settings) []string {
 // run runs the kernel to its end or to the limit, and gives what it wrote on
 // its console. Nothing of it is left when run returns.
 func run(args []string, limit time.Duration) (console, lost string, err error) {
-	// The kernel is killed with the thread that starts it, so it does not
-	// outlive this process; no other goroutine may end the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	unbind, err := bindCPU()
@@ -107,14 +105,15 @@ func run(args []string, limit time.Duration) (console, lost string, err error) {
 	cmd := exec.CommandContext(ctx, kernel, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	killAll := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel, cmd.WaitDelay = killAll, 5*time.Second
 	if err := cmd.Start(); err != nil {
 		return "", "", err
 	}
+	defer watch(cmd.Process.Pid)()
 	err = cmd.Wait()
-	killAll() //nolint:errcheck // most times nothing is left
+	killAll() // most times nothing is left
 	switch {
 	case ctx.Err() != nil:
 		lost = fmt.Sprintf("the kernel was killed after %v", limit)
@@ -122,6 +121,26 @@ func run(args []string, limit time.Duration) (console, lost string, err error) {
 		lost = fmt.Sprintf("the kernel ended by %v", err)
 	}
 	return said.String(), lost, nil
+}
+
+// watch has a process group killed should this process end before stop is
+// called, in whatever way: of a kernel's processes only the first would end
+// with it. Where no shell can be started there is no such care.
+func watch(group int) (stop func()) {
+	cmd := exec.Command("sh", "-c", fmt.Sprintf("read line; kill -s KILL -- -%d", group))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is not for it
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		cmd.Process.Kill() // it runs as long as the pipe is open
+		cmd.Wait()         // it was killed
+		in.Close()
+	}
 }
 
 // bindCPU binds the calling thread, and so what it starts, to one CPU: the
@@ -140,7 +159,7 @@ func bindCPU() (unbind func(), err error) {
 		if skip--; skip < 0 {
 			var one unix.CPUSet
 			one.Set(cpu)
-			return func() { unix.SchedSetaffinity(0, &may) }, unix.SchedSetaffinity(0, &one) //nolint:errcheck // as before
+			return func() { unix.SchedSetaffinity(0, &may) }, unix.SchedSetaffinity(0, &one) // as before
 		}
 	}
 }

@@ -221,7 +221,7 @@ func waitSyncing(cmd *exec.Cmd, out *os.File) error {
 		case err := <-done:
 			return errors.Join(err, out.Sync())
 		case <-tick.C:
-			out.Sync() //nolint:errcheck // the last one counts
+			out.Sync() // the last one counts
 		}
 	}
 }

@@ -121,6 +121,32 @@ func TestKernelIsKilled(t *testing.T) {
 	}
 }
 
+// A kernel does not outlive its test, however that ends.
+func TestKernelEndsWithTests(t *testing.T) {
+	Need(t)
+	dir := t.TempDir()
+	cmd := exec.Command(self(t), "-test.run=^TestKernelCrashes$")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a kernel runs", func() bool { return len(processes(dir)) > 3 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait() // it was killed
+	eventually(t, "nothing is left", func() bool { return len(processes(dir)) == 0 })
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
 // processes are the command lines that name a folder.
 func processes(dir string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
