@@ -126,3 +126,7 @@ func kindOf(v any) string {
 	}
 	return "object"
 }
+
+// SchedulerAnnotation, on a Service, names the scheduler of its virtual servers
+// in IPVS mode.
+const SchedulerAnnotation = "svcc.io/ipvs-scheduler"

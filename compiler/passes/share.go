@@ -48,7 +48,8 @@ func (s *sharing) visit(step ir.Step) ir.Step {
 func (s *sharing) key(step ir.Step) string {
 	switch x := step.(type) {
 	case *ir.Guard:
-		return fmt.Sprintf("guard %v %d %d", x.If, s.ids[x.Then], s.ids[x.Else])
+		// Backends ask the questions of a part in a chain of its own.
+		return fmt.Sprintf("guard %v %v %d %d", x.Label.Part == ir.PartNone, x.If, s.ids[x.Then], s.ids[x.Else])
 	case *ir.Masquerade:
 		return fmt.Sprintf("masquerade %v %d", x.UnlessPod, s.ids[x.Next])
 	case *ir.Deliver:

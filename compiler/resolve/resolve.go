@@ -26,6 +26,7 @@ func Resolve(set *manifest.Set, skip map[string]bool, o Options) ([]*ir.Program,
 			r.service(p, s, slices[serviceKey{s.Value.Namespace, s.Value.Name, f}])
 		}
 		p.Node = facts.node(f)
+		r.leaveOutClashes(p)
 		programs = append(programs, p)
 	}
 	facts.report(&list)

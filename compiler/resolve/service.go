@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"svcc/compiler/addr"
+	"svcc/compiler/manifest"
 	"svcc/ir"
 )
 
@@ -107,7 +108,7 @@ func (r *resolver) fill(sp *ir.ServicePort, s *corev1.Service, port *corev1.Serv
 		sp.AffinitySeconds = affinitySeconds(s.Spec.SessionAffinityConfig)
 	}
 	if r.options.Virtual != nil {
-		sp.Scheduler = s.Annotations[SchedulerAnnotation]
+		sp.Scheduler = s.Annotations[manifest.SchedulerAnnotation]
 	}
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && sp.ExternalPolicy == ir.Local {
 		sp.HealthCheckNodePort = uint16(s.Spec.HealthCheckNodePort)

@@ -9,10 +9,8 @@ import (
 
 	"svcc/compiler/addr"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
-
-// SchedulerAnnotation names the scheduler of a Service's virtual servers.
-const SchedulerAnnotation = "svcc.io/ipvs-scheduler"
 
 // Virtual are the choices for a node that bears the service addresses itself
 // (IPVS mode); see ir.Virtual.
@@ -93,4 +91,20 @@ func (r *resolver) virtualNodePorts(ranges []netip.Prefix, services []*service) 
 	slices.SortFunc(n.Addrs, netip.Addr.Compare)
 	n.Addrs = slices.Compact(n.Addrs)
 	return n
+}
+
+// leaveOutClashes reports the Services that virtual servers cannot tell from
+// others, and leaves them out.
+func (r *resolver) leaveOutClashes(p *ir.Program) {
+	for _, c := range p.Clashes() {
+		name := "Service " + c.Service.Service()
+		if c.Endpoint.IsValid() {
+			r.diagnostics.Add(diag.EndpointIsDestination, c.Service.Origin, name,
+				"endpoint %s is a destination of %s: in IPVS mode its connections would go on to that one's endpoints", c.Endpoint, c.With)
+		} else {
+			r.diagnostics.Add(diag.DestinationShared, c.Service.Origin, name,
+				"%s is a node port of this node and an address of %s: in IPVS mode one virtual server cannot be both", c.Destination, c.With)
+		}
+		p.Services = slices.DeleteFunc(p.Services, func(s *ir.ServicePort) bool { return s.Service() == c.Service.Service() })
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"svcc/compiler/resolve"
+	"svcc/compiler/manifest"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -13,9 +13,9 @@ import (
 // checkScheduler holds the annotation that chooses a Service's scheduler to the
 // names that the kernel has.
 func (c *checker) checkScheduler(s *service) {
-	name, given := s.Value.Annotations[resolve.SchedulerAnnotation]
+	name, given := s.Value.Annotations[manifest.SchedulerAnnotation]
 	if given && s.compiled && !slices.Contains(ir.Schedulers, name) {
-		c.onService(s, diag.BadScheduler, path{"metadata", "annotations", resolve.SchedulerAnnotation}, "scheduler %q does not exist", name).
+		c.onService(s, diag.BadScheduler, path{"metadata", "annotations", manifest.SchedulerAnnotation}, "scheduler %q does not exist", name).
 			Hint = "one of " + strings.Join(ir.Schedulers, ", ")
 	}
 }

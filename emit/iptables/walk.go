@@ -183,7 +183,7 @@ func (k *walk) outcome() ([]eval.Branch, error) {
 	for i := range k.ends {
 		e := &k.ends[i]
 		out[i] = k.verdictOnly(e.branch())
-		if e.lists.n == 0 || out[i].To != e.to {
+		if e.lists.n == 0 || k.w.rs.around != nil && out[i].Verdict().Refused() {
 			continue
 		}
 		if again == nil {

@@ -88,17 +88,18 @@ func (w *writer) filter() {
 	w.b.WriteString("COMMIT\n")
 }
 
+// firewall drops what source ranges do not let in, and what no local endpoint is
+// there for.
 func (w *writer) firewall() {
+	w.rule(chainFirewall, `-m comment --comment "Kubernetes service ip + port without local endpoints" {NO-LOCAL-ENDPOINTS} dst,dst -j DROP`)
 	w.rule(chainFirewall, `-m comment --comment "Kubernetes service load balancer ip + port for load balancer with sourceRange" {LOAD-BALANCER-FW} dst,dst -j %s`, iptables.ChainSourceRanges)
 	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source cidr for packet filter purpose" {LOAD-BALANCER-SOURCE-CIDR} dst,dst,src -j RETURN`)
 	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source IP for packet filter purpose" {LOAD-BALANCER-SOURCE-IP} dst,dst,src -j RETURN`)
 	w.rule(iptables.ChainSourceRanges, "-j DROP")
 }
 
-// access refuses what is for a service address and for none of its ports, and
-// drops what no local endpoint is there for.
+// access refuses what is for a service address and for none of its ports.
 func (w *writer) access() {
-	w.rule(iptables.ChainIPVSFilter, `-m comment --comment "Kubernetes service ip + port without local endpoints" {NO-LOCAL-ENDPOINTS} dst,dst -j DROP`)
 	for _, set := range []string{"LOAD-BALANCER", "CLUSTER-IP", "EXTERNAL-IP", "EXTERNAL-IP-LOCAL"} {
 		w.rule(iptables.ChainIPVSFilter, "{%s} dst,dst -j RETURN", set)
 	}

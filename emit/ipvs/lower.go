@@ -14,7 +14,6 @@ type lowering struct {
 	v      *ir.Virtual
 	state  *State
 	sets   map[string]map[string]bool // the entries of each, by its name in IPv4
-	shared map[Key][]*ir.Entry        // an address and a node port that meet
 	inside []*ir.Entry                // entries that nat has a way for; see views.go
 	guards []guarded
 	bears  map[netip.Addr]bool
@@ -36,7 +35,6 @@ func lower(g *ir.Graph, level int) (*State, error) {
 		g: g, v: v, state: &State{Family: g.Family},
 		sets: map[string]map[string]bool{}, bears: map[netip.Addr]bool{},
 	}
-	l.findShared()
 	for _, e := range g.Entries {
 		if err := l.entry(e); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Service, err)
@@ -75,19 +73,15 @@ func (l *lowering) entry(e *ir.Entry) error {
 	if err != nil {
 		return err
 	}
-	keys := l.keys(e)
-	for _, k := range keys {
+	for _, k := range l.keys(e) {
 		l.member(e, k)
-		switch {
-		case l.shared[k] != nil:
-			l.sharedKey(k)
-		case s.refuse == ir.NoLocalEndpoints:
+		if s.refuse == ir.NoLocalEndpoints {
 			l.add(setNoLocal, k.entry())
-		default:
+		} else {
 			l.serve(e, k, s)
 		}
 	}
-	if asksWho(e) || slices.ContainsFunc(keys, func(k Key) bool { return l.shared[k] != nil }) {
+	if asksWho(e) {
 		l.inside = append(l.inside, e)
 	}
 	return nil

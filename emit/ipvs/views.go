@@ -68,40 +68,17 @@ func walkSteps(s ir.Step, visit func(ir.Step)) {
 }
 
 // insiders is the Graph that nat is lowered from: the entries whose way depends
-// on the sender, for pods and the node alone; and whole, those that share a
-// destination with another, of which one virtual server could not know.
+// on the sender, for pods and the node alone.
 func (l *lowering) insiders() *ir.Graph {
 	g := &ir.Graph{Family: l.g.Family, Node: l.g.Node, Options: l.g.Options, Known: l.g.Known}
 	c := cutter{done: map[ir.Step]ir.Step{}}
 	for _, e := range l.inside {
 		entry := *e
-		whole := false
-		for _, k := range l.keys(e) {
-			whole = whole || l.shared[k] != nil
-		}
-		if !whole && !l.sharesWay(e) {
-			entry.Next = c.cut(e.Next)
-		}
+		entry.Next = c.cut(e.Next)
 		g.Entries = append(g.Entries, &entry)
 		walkSteps(entry.Next, func(s ir.Step) { l.hairpins(e.Service.Protocol, s) })
 	}
 	return g
-}
-
-// sharesWay says that another entry of the service is delivered by nat as a
-// whole, so that its steps, and thus their chains, cannot be cut.
-func (l *lowering) sharesWay(e *ir.Entry) bool {
-	for _, x := range l.inside {
-		if x.Service != e.Service {
-			continue
-		}
-		for _, k := range l.keys(x) {
-			if l.shared[k] != nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // hairpins notes the endpoints of a step.
@@ -139,45 +116,4 @@ func (c *cutter) cut(s ir.Step) ir.Step {
 		cut.Then = c.cut(g.Then)
 	}
 	return &cut
-}
-
-// findShared finds destinations that an address and a node port have in common.
-func (l *lowering) findShared() {
-	byKey := map[Key]*ir.Entry{}
-	l.shared = map[Key][]*ir.Entry{}
-	for _, e := range l.g.Entries {
-		for _, k := range l.keys(e) {
-			if first := byKey[k]; first != nil {
-				l.shared[k] = []*ir.Entry{first, e}
-			} else {
-				byKey[k] = e
-			}
-		}
-	}
-}
-
-// sharedKey leaves to the kernel what nat does not deliver of a shared
-// destination: the refusal of the entry whose service comes first.
-func (l *lowering) sharedKey(k Key) {
-	for _, e := range l.shared[k] {
-		s, err := outsider(e.Next)
-		switch {
-		case err != nil || s.refuse == 0:
-			continue
-		case s.refuse == ir.NoLocalEndpoints:
-			l.add(setNoLocal, k.entry())
-		case !l.has(k):
-			l.state.Servers = append(l.state.Servers, &Server{Key: k, Scheduler: l.v.Scheduler})
-		}
-		return
-	}
-}
-
-func (l *lowering) has(k Key) bool {
-	for _, v := range l.state.Servers {
-		if v.Key == k {
-			return true
-		}
-	}
-	return false
 }

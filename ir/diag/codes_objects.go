@@ -86,6 +86,8 @@ const (
 	NotReadyThoughPublish  Code = "SVCC3016"
 	EndpointOfSeveralNames Code = "SVCC3017"
 	TakesNodeAddress       Code = "SVCC3018"
+	EndpointIsDestination  Code = "SVCC3019"
+	DestinationShared      Code = "SVCC3020"
 )
 
 var objects = merge(serviceFaults, serviceAdvice, sliceFindings, crossings)
@@ -181,5 +183,7 @@ var crossings = map[Code]Info{
 	ManyEndpoints:          {Note, "more than 1000 endpoints", "Above 1000 endpoints kube-proxy leaves the comments out of endpoint rules, and a linear chain over them is slow.", false},
 	NotReadyThoughPublish:  {Warning, "unready endpoint of a service that publishes all", "The Service has publishNotReadyAddresses, for which the slice's controller writes ready: true. This endpoint says ready: false and is not used: the field itself is not read.", false},
 	TakesNodeAddress:       {Error, "address of another node", "In IPVS mode a node bears every external and load balancer address itself. With the address of another node it could not reach that node any more (kubernetes#127410).", false},
+	EndpointIsDestination:  {Error, "endpoint that is a service's destination", "In IPVS mode a virtual server catches every connection to its address and port, also one that is on its way to an endpoint there. The endpoint's address and port must not be a cluster IP, an external address or a node port of a Service.", false},
+	DestinationShared:      {Error, "node port at a service's address", "In IPVS mode an external or load balancer address that is this node's own, with a port that is also a node port, would need one virtual server for two Services.", false},
 	EndpointOfSeveralNames: {Note, "one endpoint, two pods", "Two endpoints with one address and port have different targetRefs: a pod's address was used again while the old pod is still listed. A live endpoint wins over a terminating one.", false},
 }

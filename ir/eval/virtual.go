@@ -14,8 +14,9 @@ import (
 // Three things differ from a node of rules by decision, since there is no other
 // way or a better one. A port without endpoints refuses everybody, the node
 // itself included. A port of a service address that no service has is refused
-// rather than passed on. And source ranges guard a destination whose refusal no
-// hook can be named for: the outcome of a refused packet is its verdict alone.
+// rather than passed on. And an invalid packet to one is for the node's own stack.
+// Of a packet that is refused only the verdict counts: some are refused at INPUT,
+// some behind it.
 
 // bears says that the node bears an address for the sake of a service.
 func (e *Evaluator) bears(a netip.Addr) bool { return e.borne[a] }
@@ -34,22 +35,23 @@ func (e *Evaluator) hairpin(p Packet, ep ir.Endpoint) bool {
 }
 
 // byNat says that a packet which an endpoint is chosen for is sent there by nat,
-// before virtual servers see it: where the answer depends on who asks, and where
-// an address and a node port share one destination.
+// before virtual servers see it: where the answer depends on who asks.
 func (e *Evaluator) byNat(p Packet, h Host) bool {
-	r := e.addrs[addrKey{p.Dst.Addr(), p.Dst.Port(), p.Protocol}]
-	port := e.ports[portKey{p.Dst.Port(), p.Protocol}]
-	if !e.options.NodePortsAnswer(p.Dst.Addr(), h.Local) {
-		port = nil
-	}
-	switch {
-	case r != nil && port != nil:
-		return true
-	case r == nil:
-		r = port
-	}
+	r := e.at(p.Dst, p.Protocol, h)
 	inside := e.options.Pods.Match(p.Src.Addr(), p.In) || h.Local(p.Src.Addr())
 	return r != nil && r.external && r.local && inside
+}
+
+// at is the row of a destination. An address and a node port do not share one
+// (ir.Program.Clashes).
+func (e *Evaluator) at(dst netip.AddrPort, proto ir.Protocol, h Host) *row {
+	if r := e.addrs[addrKey{dst.Addr(), dst.Port(), proto}]; r != nil {
+		return r
+	}
+	if e.options.NodePortsAnswer(dst.Addr(), h.Local) {
+		return e.ports[portKey{dst.Port(), proto}]
+	}
+	return nil
 }
 
 // virtually takes a branch through the hooks of such a node. hairpin says that
@@ -66,7 +68,7 @@ func (e *Evaluator) virtually(p Packet, h Host, b Branch, hairpin bool) Branch {
 func (e *Evaluator) hooks(p Packet, h Host, b Branch, served, hairpin bool) Branch {
 	local := h.Local(b.To.Addr())
 	if p.In == "" {
-		if b.Output = Policy; !b.DNAT && p.State == New && e.guarding(p.Dst, p.Protocol) {
+		if b.Output = Policy; !b.DNAT && p.State == New && e.at(p.Dst, p.Protocol, h).guards() {
 			b.Output = Drop
 			return b
 		}
@@ -115,43 +117,18 @@ func (e *Evaluator) pass(p Packet, b Branch) Verdict {
 // arrive is INPUT, and the virtual server behind it that has nobody to send a
 // packet to. Served packets go to an endpoint from there.
 func (e *Evaluator) arrive(p Packet, h Host, at netip.AddrPort, served bool) Verdict {
-	r := e.addrs[addrKey{at.Addr(), at.Port(), p.Protocol}]
+	r := e.at(at, p.Protocol, h)
 	switch {
-	case !served && p.State == New && r != nil && r.guarded:
+	case !served && p.State == New && r != nil && (r.guarded || r.refuse == ir.NoLocalEndpoints):
 		return Drop
+	case !served && p.State == New && r != nil && r.refuse == ir.NoEndpoints:
+		return Reject
 	case p.Protocol == ir.TCP && e.open[at.Port()]:
 		return Accept
 	case served, p.State != New:
 		return Policy
-	}
-	first := r
-	if port := e.ports[portKey{at.Port(), p.Protocol}]; port != nil && e.options.NodePortsAnswer(at.Addr(), h.Local) {
-		first = earlier(r, port)
-	}
-	switch {
-	case first != nil && first.refuse == ir.NoEndpoints:
-		return Reject
-	case first != nil && first.refuse != 0:
-		return Drop
 	case r == nil && e.bears(at.Addr()):
 		return Reject
 	}
 	return Policy
-}
-
-// earlier is the one of two rows that refuses and whose service comes first.
-func earlier(a, b *row) *row {
-	switch {
-	case a == nil || a.refuse == 0:
-		return b
-	case b.refuse == 0 || a.order <= b.order:
-		return a
-	}
-	return b
-}
-
-// guarding says that source ranges guard a destination.
-func (e *Evaluator) guarding(at netip.AddrPort, proto ir.Protocol) bool {
-	r := e.addrs[addrKey{at.Addr(), at.Port(), proto}]
-	return r != nil && r.guarded
 }

@@ -1,0 +1,108 @@
+package ipvs_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"svcc/compiler/passes"
+	"svcc/emit"
+	"svcc/emit/ipvs"
+	"svcc/ir"
+	"svcc/ir/eval"
+	"svcc/ir/irtest"
+)
+
+var families = []ir.Family{ir.IPv4, ir.IPv6}
+
+func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// sections are what a Program becomes at a level.
+func sections(t rapid.TB, p *ir.Program, level int) []emit.Section {
+	t.Helper()
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := passes.Select(passes.Table, level, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := passes.Run(rows, p, passes.Check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ipvs.Backend{}.Emit(g, emit.Options{Level: level, Hooks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// differences holds sections to what a Program means: for every probe the outcome
+// is the same. It gives the first difference, "" for none.
+func differences(t rapid.TB, p *ir.Program, s []emit.Section) string {
+	t.Helper()
+	w, err := ipvs.Backend{}.Parse(p.Family, s)
+	if err != nil {
+		return err.Error()
+	}
+	spec, n := eval.NewProgram(p), 0
+	for x := range irtest.Probes(p) {
+		n++
+		want, err := spec.Outcome(x.Packet, x.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := w.Walk(x.Packet, x.Host)
+		if err != nil || !got.Equal(want) {
+			_, hops, _ := w.Trace(x.Packet, x.Host)
+			return fmt.Sprintf("%s at %v: %v\nshould:\n%swould:\n%sby %v", x, x.Host.Addrs, err, want, got, hops)
+		}
+	}
+	if n < 90 {
+		t.Fatalf("only %d probes", n)
+	}
+	return ""
+}
+
+// Every level means the Program, whatever meets.
+func TestLevelsMeanTheProgram(t *testing.T) {
+	for l := 0; l <= 2; l++ {
+		t.Run(fmt.Sprintf("O%d", l), func(t *testing.T) {
+			t.Run("meeting", rapid.MakeCheck(func(t *rapid.T) {
+				p := irtest.Virtual(dice(rapid.Uint64().Draw(t, "virtual")), irtest.Programs().Draw(t, "program"))
+				if d := differences(t, p, sections(t, p, l)); d != "" {
+					t.Fatal(d)
+				}
+			}))
+			t.Run("large", rapid.MakeCheck(func(t *rapid.T) {
+				r := dice(rapid.Uint64().Draw(t, "seed"))
+				p := irtest.Virtual(r, irtest.Cluster(r, rapid.SampledFrom(families).Draw(t, "family"), rapid.IntRange(0, 80).Draw(t, "services")))
+				if d := differences(t, p, sections(t, p, l)); d != "" {
+					t.Fatal(d)
+				}
+			}))
+		})
+	}
+}
+
+// What is printed is read again, to the byte.
+func TestSectionsAreReadBack(t *testing.T) {
+	for seed := range uint64(20) {
+		r := dice(seed)
+		p := irtest.Virtual(r, irtest.Cluster(r, families[seed%2], 40))
+		s := sections(t, p, int(seed%3))
+		state, err := ipvs.ReadState(p.Family, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := state.Sections(); !slices.EqualFunc(s, again, func(a, b emit.Section) bool {
+			return a.Tool == b.Tool && a.Family == b.Family && string(a.Text) == string(b.Text)
+		}) {
+			t.Errorf("seed %d: not what was read", seed)
+		}
+	}
+}
