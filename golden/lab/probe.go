@@ -63,7 +63,9 @@ func (s Seen) String() string {
 }
 
 // Probe sends a packet for each flow, in order, and says where each was seen.
-// It makes conntrack forget all earlier connections first.
+// It makes conntrack forget all earlier connections first. Nothing makes IPVS
+// forget, so with virtual servers no two Probes of a Lab may have the same
+// tuple, and each client of a persistent one needs an address of its own.
 // An error means that no statement is possible: a flow that cannot be sent, a
 // packet that was seen twice or came out damaged.
 func (l *Lab) Probe(flows []Flow) (seen []Seen, err error) {
