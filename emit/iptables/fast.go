@@ -30,16 +30,10 @@ func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err err
 		return nil, nil, err
 	}
 	l.filterFixed()
-	filter, nat = l.filter.table("filter"), l.nat.table("nat")
+	filter, nat = l.filter.table("filter", hooks), l.nat.table("nat", hooks)
 	if level > 1 {
 		inOrder(nat, chainServices)
 		inOrder(filter, chainForward, chainExternalServices, chainServices)
-	}
-	filter.arrange()
-	nat.arrange()
-	if hooks {
-		filter.rules = append(hooksFor("filter", filter.chains), filter.rules...)
-		nat.rules = append(hooksFor("nat", nat.chains), nat.rules...)
 	}
 	return filter, nat, nil
 }
@@ -47,43 +41,61 @@ func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err err
 // builder collects the rules of one table by chain.
 type builder struct {
 	names []string
-	rules map[string][]rule
+	place map[string]int // of a chain in names and in rules
+	rules [][]rule
 }
 
-func newBuilder() *builder { return &builder{rules: map[string][]rule{}} }
+func newBuilder() *builder { return &builder{place: map[string]int{}} }
 
 // declare makes a chain known; false if it was.
 func (b *builder) declare(chain string) bool {
-	if _, known := b.rules[chain]; known {
+	if _, known := b.place[chain]; known {
 		return false
 	}
+	b.place[chain] = len(b.names)
 	b.names = append(b.names, chain)
-	b.rules[chain] = nil
+	b.rules = append(b.rules, nil)
 	return true
 }
 
 func (b *builder) add(chain, comment string, a action, ms ...match) {
-	b.rules[chain] = append(b.rules[chain], rule{chain: chain, comment: comment, matches: ms, action: a})
+	at := &b.rules[b.place[chain]]
+	*at = append(*at, rule{chain: chain, comment: comment, matches: ms, action: a})
 }
 
-func (b *builder) table(name string) *table {
-	t := &table{name: name, chains: b.names}
+// table has the rules in their chains' order, for readers, behind the jumps from
+// built-in chains if those are wanted.
+func (b *builder) table(name string, hooks bool) *table {
+	t := &table{name: name, chains: unseen(b.names)}
+	if hooks {
+		t.rules = hooksFor(name, b.names)
+	}
+	n := 0
+	for _, rules := range b.rules {
+		n += len(rules)
+	}
+	t.rules = slices.Grow(t.rules, n)
+	slices.Sort(b.names)
 	for _, c := range b.names {
-		t.rules = append(t.rules, b.rules[c]...)
+		t.rules = append(t.rules, b.rules[b.place[c]]...)
 	}
 	return t
 }
 
-// arrange puts rules in their chains' order, for readers, and declares chains in
-// no order that can be seen: iptables-nft 1.8.9 takes four times as long to load
-// chains in ascending order, and its save tool is quadratic in descending ones.
-func (t *table) arrange() {
-	slices.SortStableFunc(t.rules, func(a, b rule) int { return strings.Compare(a.chain, b.chain) })
-	sums := make(map[string]string, len(t.chains))
-	for _, c := range t.chains {
-		sums[c] = hash(c)
+// unseen gives names in no order that can be seen: iptables-nft 1.8.9 takes four
+// times as long to load chains that are declared in ascending order, and its
+// save tool is quadratic in descending ones.
+func unseen(names []string) []string {
+	sums := make([][2]string, len(names))
+	for i, c := range names {
+		sums[i] = [2]string{hash(c), c}
 	}
-	slices.SortFunc(t.chains, func(a, b string) int { return strings.Compare(sums[a], sums[b]) })
+	slices.SortFunc(sums, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	out := make([]string, len(sums))
+	for i := range sums {
+		out[i] = sums[i][1]
+	}
+	return out
 }
 
 // say is a comment that names a service, where this level has comments. Rules

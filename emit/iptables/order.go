@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -62,6 +63,7 @@ func targetOf(a action) string {
 	return ""
 }
 
+// rename gives chains new names, and their rules the place of those.
 func (t *table) rename(names map[string]string) {
 	name := func(old string) string {
 		if n := names[old]; n != "" {
@@ -72,6 +74,7 @@ func (t *table) rename(names map[string]string) {
 	for i, c := range t.chains {
 		t.chains[i] = name(c)
 	}
+	t.chains = unseen(t.chains)
 	for i := range t.rules {
 		r := &t.rules[i]
 		r.chain = name(r.chain)
@@ -82,4 +85,15 @@ func (t *table) rename(names map[string]string) {
 			r.action = goTo(name(string(a)))
 		}
 	}
+	slices.SortStableFunc(t.ours(), func(a, b rule) int { return strings.Compare(a.chain, b.chain) })
+}
+
+// ours are the rules behind the jumps from built-in chains.
+func (t *table) ours() []rule {
+	for i := range t.rules {
+		if ours(t.rules[i].chain) {
+			return t.rules[i:]
+		}
+	}
+	return nil
 }

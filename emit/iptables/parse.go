@@ -70,6 +70,8 @@ const (
 	// flagOpaque is a foreign rule that has a match or target without a model.
 	flagOpaque
 	flagInserted
+	// flagLeadsOn is a rule for which ruleset.leadsOn holds.
+	flagLeadsOn
 )
 
 // builtins are the tables and their built-in chains.

@@ -207,7 +207,7 @@ func TestTrieFinds(t *testing.T) {
 			}
 		}
 		root.walk(func(c *trie) {
-			if len(c.leaves) > 6 || len(c.branches) > pieces+1 || (len(c.leaves) > 0) == (len(c.branches) > 0) {
+			if len(c.leaves) > 2*leafSize || len(c.branches) > pieces+1 || (len(c.leaves) > 0) == (len(c.branches) > 0) {
 				t.Errorf("a chain of %d leaves and %d branches", len(c.leaves), len(c.branches))
 			}
 		})

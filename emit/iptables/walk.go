@@ -76,6 +76,11 @@ func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
 	for c := range rs.chains {
 		w.index[c] = newIndex(rs, int32(c))
 	}
+	for i := range rs.rules {
+		if r := &rs.rules[i]; rs.leadsOn(r) {
+			r.flags |= flagLeadsOn
+		}
+	}
 	w.pool = &sync.Pool{New: func() any { return &walk{w: w} }}
 	return w, nil
 }

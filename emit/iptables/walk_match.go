@@ -16,7 +16,7 @@ func (k *walk) matches(s *state, r *parsedRule) (bool, error) {
 		c := &conds[i]
 		switch c.kind {
 		case condStatistic:
-			if ok, err := k.part(s, k.w.rs.shares[c.x-1]); !ok || err != nil {
+			if ok, err := k.part(s, k.w.rs.shares[c.x-1], k.loses(r, conds[i+1:])); !ok || err != nil {
 				return false, err
 			}
 		case condRecent:
@@ -110,11 +110,22 @@ func (k *walk) states(s *state) uint32 {
 	return bits
 }
 
+// loses says that whatever goes on with a rule, of which these conditions have
+// yet to be asked, goes where nobody asked about.
+func (k *walk) loses(r *parsedRule, rest []condition) bool {
+	return k.only.IsValid() && r.do == doDNAT && k.w.rs.dests[r.target].Port() != 0 && k.w.rs.dests[r.target] != k.only && len(rest) == 0
+}
+
 // part lets a share of the packets go on with this rule; the rest waits to go
-// on with the next.
-func (k *walk) part(s *state, p eval.Share) (bool, error) {
+// on with the next. Where the share is lost, the rest goes on at once.
+func (k *walk) part(s *state, p eval.Share, lost bool) (bool, error) {
 	if p.IsZero() || p == eval.Whole {
 		return p == eval.Whole, nil
+	}
+	if lost {
+		var err error
+		s.share, err = s.share.Mul(p.Rest())
+		return false, err
 	}
 	rest := *s
 	var err error

@@ -37,6 +37,8 @@ type walk struct {
 	waiting    []state // ways not followed yet
 	frames     []frame
 	ends       []state
+	ways       [stageDone]way // of the packet before
+	noting     *way           // the one that is being found; nil for none
 }
 
 // frame is where a jump comes back to.
@@ -128,6 +130,7 @@ func (k *walk) run(remembered []uint32, t *tracer) error {
 		start = natOutput
 	}
 	k.enterStage(&s, start)
+	k.begin(&s)
 	k.waiting = append(k.waiting, s)
 	for len(k.waiting) > 0 {
 		s = k.waiting[len(k.waiting)-1]
@@ -148,7 +151,11 @@ func (k *walk) through(s *state) error {
 			}
 			continue
 		}
+		from := s.pos
 		r := k.next(s)
+		if k.noting != nil {
+			k.notes(s, from, r)
+		}
 		if r == nil {
 			if !k.back(s) {
 				k.endStage(s, eval.Policy)

@@ -48,7 +48,7 @@ func Probes(p *ir.Program) iter.Seq[Probe] { return probes(p, math.MaxInt) }
 func Sample(p *ir.Program) iter.Seq[Probe] { return probes(p, sampleSize) }
 
 const (
-	sampleSize   = 16
+	sampleSize   = 8
 	sampleRanges = 64 // source ranges of one service, which cost alike
 )
 
@@ -79,8 +79,8 @@ type prober struct {
 	tried   map[netip.Prefix]bool // where that was done
 	owned   map[addrKey]bool      // destinations of services; node ports without address
 
-	hairpins int  // how many endpoints of a service are its clients at most
-	one      bool // what is sent now may look at one endpoint, in a sample
+	turn     State // the last that was sent in turn
+	hairpins int   // how many endpoints of a service are its clients at most
 }
 
 func newProber(p *ir.Program, yield func(Probe) bool) *prober {
@@ -117,9 +117,11 @@ func (b *prober) beside(dst netip.AddrPort, proto ir.Protocol) netip.AddrPort {
 // ClientPort is the source port of probes; rules do not look at it.
 const ClientPort = 40000
 
-func (b *prober) send(p Packet, h Host) {
+func (b *prober) send(p Packet, h Host) { b.try(Probe{Service: b.name, Packet: p, Host: h}) }
+
+func (b *prober) try(p Probe) {
 	if !b.stopped {
-		b.stopped = !b.yield(Probe{Service: b.name, Packet: p, Host: h, One: b.one && b.sampling()})
+		b.stopped = !b.yield(p)
 	}
 }
 
@@ -127,10 +129,7 @@ func (b *prober) sampling() bool { return b.hairpins != math.MaxInt }
 
 // sendOne sends a packet whose answer is the same for every endpoint.
 func (b *prober) sendOne(p Packet, h Host) {
-	was := b.one
-	b.one = true
-	b.send(p, h)
-	b.one = was
+	b.try(Probe{Service: b.name, Packet: p, Host: h, One: b.sampling()})
 }
 
 // packet is a new packet from src that comes in by an interface, or from the
@@ -148,13 +147,18 @@ func (b *prober) everyone(dst netip.AddrPort, proto ir.Protocol) {
 
 // odd sends packets in states, and with marks, that new flows do not have.
 func (b *prober) odd(dst netip.AddrPort, proto ir.Protocol) {
+	b.states(dst, proto, Established, Related, Invalid)
 	p := packet(b.Outside, b.OutsideIn, dst, proto)
-	for _, p.State = range []State{Established, Related, Invalid} {
-		b.send(p, b.Host)
-	}
-	p.State = New
 	for _, p.Mark = range []uint32{b.program.Options.MasqueradeMark, ^b.program.Options.MasqueradeMark} {
 		b.sendOne(p, b.Host)
+	}
+}
+
+// states sends a stranger's packets in states.
+func (b *prober) states(dst netip.AddrPort, proto ir.Protocol, list ...State) {
+	p := packet(b.Outside, b.OutsideIn, dst, proto)
+	for _, p.State = range list {
+		b.send(p, b.Host)
 	}
 }
 
@@ -187,7 +191,7 @@ func (b *prober) service(s *ir.ServicePort) {
 		for _, dst := range b.destinations(f) {
 			b.frontend(s, f, dst)
 			if i == 0 {
-				b.odd(dst, s.Protocol)
+				b.first(s, f, dst)
 			}
 		}
 		b.nodePortsAt(f)
@@ -195,6 +199,22 @@ func (b *prober) service(s *ir.ServicePort) {
 	b.endpoints(s)
 	if s.HealthCheckNodePort != 0 {
 		b.healthCheck(s.HealthCheckNodePort)
+	}
+}
+
+// first sends odd packets to a service port's first frontend.
+func (b *prober) first(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
+	if !b.sampling() {
+		b.odd(dst, s.Protocol)
+		return
+	}
+	p := packet(b.Outside, b.OutsideIn, dst, s.Protocol)
+	for _, p.Mark = range []uint32{b.program.Options.MasqueradeMark, ^b.program.Options.MasqueradeMark} {
+		b.sendOne(p, b.Host)
+	}
+	if !filtered(s, f.Kind) { // known has sent them else
+		b.turn = b.turn%Invalid + 1
+		b.states(dst, s.Protocol, b.turn)
 	}
 }
 
@@ -236,9 +256,11 @@ func (b *prober) destinations(f ir.Frontend) []netip.AddrPort {
 }
 
 func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
-	b.one = f.Kind == ir.NodePort && b.program.Options.NodePorts.All && dst.Addr() != b.Node
+	if f.Kind == ir.NodePort && b.sampling() && b.program.Options.NodePorts.All && dst.Addr() != b.Node {
+		b.elsewhere(s, dst)
+		return
+	}
 	b.everyone(dst, s.Protocol)
-	b.one = false
 	if f.Kind == ir.ClusterIP || s.ExternalPolicy == ir.Local {
 		for _, c := range b.edgers { // elsewhere all clients are alike
 			b.sendOne(packet(c.addr, c.in, dst, s.Protocol), b.Host)
@@ -270,6 +292,15 @@ func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) 
 	marked := packet(b.Outside, b.OutsideIn, dst, s.Protocol)
 	marked.Mark = b.program.Options.MasqueradeMark
 	b.sendOne(marked, b.Host)
+}
+
+// elsewhere asks whether a node port answers at an address beside the node's own.
+func (b *prober) elsewhere(s *ir.ServicePort, dst netip.AddrPort) {
+	b.sendOne(packet(b.Outside, b.OutsideIn, dst, s.Protocol), b.Host)
+	b.sendOne(packet(b.Node, "", dst, s.Protocol), b.Host)
+	if dst.Addr().IsLoopback() {
+		b.sendOne(packet(dst.Addr(), "", dst, s.Protocol), b.Host)
+	}
 }
 
 // filtered says that the filter has rules for a kind of frontend.
@@ -327,7 +358,7 @@ func (b *prober) nodePortsAt(f ir.Frontend) {
 		dst := netip.AddrPortFrom(f.Addr, s.Frontends[len(s.Frontends)-1].Port)
 		if !b.owned[addrKey{dst.Addr(), dst.Port(), s.Protocol}] {
 			b.name = s.PortName.String()
-			b.send(packet(b.Outside, b.OutsideIn, dst, s.Protocol), b.with(f.Addr))
+			b.sendOne(packet(b.Outside, b.OutsideIn, dst, s.Protocol), b.with(f.Addr))
 		}
 	}
 }
@@ -365,7 +396,9 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 	last := s.Frontends[len(s.Frontends)-1]
 	dst := b.destinations(last)[0]
 	b.send(packet(all[0].Addr, b.OutsideIn, dst, s.Protocol), b.Host)
-	b.sendOne(packet(all[0].Addr, b.PodIn, dst, s.Protocol), b.Host)
+	if k := b.program.Options.Pods.Kind; !b.sampling() || k != ir.DetectCIDR && k != ir.DetectNone {
+		b.sendOne(packet(all[0].Addr, b.PodIn, dst, s.Protocol), b.Host)
+	}
 	b.strangers(s, dst)
 	if s.AffinitySeconds == 0 {
 		return
