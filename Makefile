@@ -48,7 +48,7 @@ fuzz: ## each fuzz target for FUZZTIME (default 2m)
 bench: ## time, memory and size of builds of 100, 1000 and 10000 services
 	$(GO) run ./golden/bench
 
-bench-apply: ## what an apply costs on a node with 10000 services (root, 2 minutes)
+bench-apply: ## what an apply costs on a node with 10000 services (root, 2 minutes; ARGS="-O 0", -services N)
 	$(GO) run ./golden/applybench $(ARGS)
 
 bench-kernel: ## what rules cost in the kernel, at each level and of each iptables (root, 15 minutes; ARGS=-quick: 3)

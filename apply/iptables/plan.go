@@ -87,6 +87,8 @@ func (t *Target) planFamily(f ir.Family, have *familyState, want map[string]*tab
 		}
 		if d := t.planTable(f, name, h, w); !d.none() {
 			fp.deltas = append(fp.deltas, d)
+		} else {
+			t.adopt(tableKey{f, name}, h, w)
 		}
 	}
 	if want == nil {

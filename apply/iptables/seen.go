@@ -202,6 +202,24 @@ func plainName(name string) bool {
 	return name != "" && name[0] != '-' && name[0] != '!' && !strings.ContainsFunc(name, odd)
 }
 
+// adopt keeps what was seen in the words of the ruleset, with which it was found
+// to agree: the next comparison then is one of texts.
+func (t *Target) adopt(key tableKey, have, want *table) {
+	s := t.seen[key]
+	if s == nil || s.table != have {
+		return
+	}
+	adopted := *have
+	adopted.rules = slices.Clone(have.rules)
+	for i := range adopted.chains {
+		c := &adopted.chains[i]
+		if w := want.chain(c.name); w != nil && w.n == c.n && oursAlone(key.name, c.name) {
+			copy(adopted.rulesOf(c), want.rulesOf(w))
+		}
+	}
+	s.table = &adopted
+}
+
 const seenHead = "svcc iptables seen v1"
 
 // Seen implements apply.Recalling: the sums, then what was read, as

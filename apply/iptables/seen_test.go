@@ -158,6 +158,33 @@ func TestKernelReadsOnlyWhatChanged(t *testing.T) {
 	})
 }
 
+// What agrees with a ruleset is kept in its words.
+func TestKernelSeenInTheRulesetsWords(t *testing.T) {
+	flavours(t, func(t *testing.T, n *namespace, target *Target) {
+		rs := worked(t)
+		settle(t, target, rs)
+		p, err := target.Plan(rs, mustObserve(t, target))
+		if err != nil || !p.Empty() {
+			t.Fatalf("%v, empty %v", err, p.Empty())
+		}
+		again := &Target{Runner: n, Command: target.Command, Kernel: n}
+		if err := again.Recall(target.Seen()); err != nil {
+			t.Fatal(err)
+		}
+		want, err := wanted(rs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := mustObserve(t, again).families[0].tables["nat"]
+		for _, w := range want[ir.IPv4]["nat"].chains {
+			h := have.chain(w.name)
+			if h == nil || !slices.Equal(have.rulesOf(h), want[ir.IPv4]["nat"].rulesOf(&w)) {
+				t.Errorf("chain %s is kept in other words", w.name)
+			}
+		}
+	})
+}
+
 // since gives the commands that f runs.
 func (n *namespace) since(f func()) []string {
 	before := len(n.runs)

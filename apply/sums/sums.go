@@ -60,7 +60,9 @@ func (k Kernel) Read(f ir.Family, table string, nft bool) (Table, error) {
 }
 
 // Changed says whether a table may have changed since it was read: for
-// iptables-nft by the generation, for iptables-legacy by its sum.
+// iptables-nft by the generation, which no transaction escapes; for
+// iptables-legacy by its sum, which would not tell of a change that was taken
+// back within that time.
 func (k Kernel) Changed(f ir.Family, table string, nft bool, since Table) (bool, error) {
 	if nft {
 		now, err := generation()
