@@ -28,7 +28,8 @@ type Engine struct {
 
 // Options are the choices of a run.
 type Options struct {
-	Mode           string        // what Target programs: "iptables"
+	Mode           string        // of the ruleset in force after the run: "iptables", "ipvs"
+	ChangeMode     bool          // go on although another mode's is in force until now
 	Node           string        // the node's name; "" if the ruleset was made for it just now
 	Who            string        // for the record
 	TakeOver       bool          // go on although kube-proxy is there
@@ -60,6 +61,12 @@ type Preflighter interface {
 // to know it from what others did.
 type Remembering interface {
 	Remember(made []string)
+}
+
+// Changing is a Target that takes away what other modes left when it brings
+// the node to a ruleset, and understands what they observed.
+type Changing interface {
+	Leaves() []string // modes
 }
 
 // Recalling is a Target that reads faster with what an earlier run saw.
@@ -97,6 +104,7 @@ func (e *Engine) Rollback(ctx context.Context) (Report, error) {
 		if err != nil {
 			return err
 		}
+		e.Options.Mode = desired.Head.Mode
 		if err := r.aim(desired); err != nil {
 			return err
 		}

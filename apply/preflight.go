@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"svcc/apply/state"
 	"svcc/emit"
@@ -14,10 +15,24 @@ func (e *Engine) fits(rs *emit.Ruleset, rec state.Record) error {
 		return fmt.Errorf("%w: %s, not %s", ErrMode, rs.Head.Mode, e.Options.Mode)
 	}
 	if rec.Current != "" && rec.Mode != e.Options.Mode {
-		return fmt.Errorf("%w: this node runs %s; take that away first (svcc remove --mode %s)", ErrMode, rec.Mode, rec.Mode)
+		if err := e.mayChange(rec.Mode); err != nil {
+			return err
+		}
 	}
 	if n := rs.Head.Node; n != "" && e.Options.Node != "" && n != e.Options.Node {
 		return fmt.Errorf("%w: it is for %q, this is %q (--node %s, if they are the same)", ErrNode, n, e.Options.Node, n)
+	}
+	return nil
+}
+
+// mayChange says whether a run may leave a mode.
+func (e *Engine) mayChange(from string) error {
+	t, ok := e.Target.(Changing)
+	switch {
+	case !ok || !slices.Contains(t.Leaves(), from):
+		return fmt.Errorf("%w: this node runs %s; take that away first (svcc remove --mode %s)", ErrMode, from, from)
+	case !e.Options.ChangeMode:
+		return fmt.Errorf("%w: this node runs %s; to change that, say --mode %s", ErrMode, from, e.Options.Mode)
 	}
 	return nil
 }

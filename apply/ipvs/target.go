@@ -42,10 +42,14 @@ var (
 	_ apply.Remembering = (*Target)(nil)
 	_ apply.Recalling   = (*Target)(nil)
 	_ apply.Tidying     = (*Target)(nil)
+	_ apply.Changing    = (*Target)(nil)
 )
 
 // Remember implements apply.Remembering.
 func (t *Target) Remember(made []string) { t.Glue.Remember(made) }
+
+// Leaves implements apply.Changing.
+func (t *Target) Leaves() []string { return []string{"iptables", "ipvs"} }
 
 // Recall implements apply.Recalling.
 func (t *Target) Recall(seen []byte) error { return t.Glue.Recall(seen) }

@@ -38,6 +38,7 @@ func newApply(s streams) *cobra.Command {
 	a.registerChange(f)
 	a.registerConfirm(f)
 	f.BoolVar(&a.allowShrink, "allow-shrink", false, "go on although more than half of the services lose their endpoints")
+	f.DurationVar(&a.drain, "drain-timeout", 0, "in ipvs mode, how long to wait for connections to TCP endpoints that are gone; those that are left then are for a later run")
 	f.BoolVar(&a.unsealed, "unsealed", false, "take a RULESET that was edited or cut off")
 	return cmd
 }
@@ -56,6 +57,9 @@ func (a *applyCommand) run(args []string) error {
 			return applied(fmt.Errorf("%w; %w", mending, err))
 		}
 		return err
+	}
+	if a.flags.Changed("mode") {
+		e.Options.ChangeMode = true
 	}
 	r, err := e.Apply(ctx, rs)
 	return a.outcome(a.streams, e, r, err)
@@ -79,17 +83,21 @@ func (a *applyCommand) input(args []string, e *apply.Engine) (*emit.Ruleset, err
 			if a.node != "" {
 				e.Options.Node = a.node
 			}
-			return a.ruleset(args[0], text)
+			return a.ruleset(args[0], text, e)
 		}
 	}
 	return a.compile(args, node, stdin)
 }
 
-func (a *applyCommand) ruleset(path string, text []byte) (*emit.Ruleset, error) {
+func (a *applyCommand) ruleset(path string, text []byte, e *apply.Engine) (*emit.Ruleset, error) {
 	if err := a.compiledAlready(path); err != nil {
 		return nil, err
 	}
 	rs, err := emit.Unmarshal(text)
+	if rs != nil && !a.flags.Changed("mode") {
+		a.aimAt(e, rs.Head.Mode)
+		e.Options.ChangeMode = true
+	}
 	switch {
 	case err == nil:
 		return rs, nil

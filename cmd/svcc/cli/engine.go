@@ -15,17 +15,17 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/conntrack"
-	"svcc/apply/iptables"
 	"svcc/apply/state"
-	"svcc/apply/sums"
+	"svcc/compiler"
 	"svcc/ir"
 )
 
 // engineFlags are the flags of every command that deals with the node.
 type engineFlags struct {
 	mode, dir, logFormat, conntrack string
-	lock, confirm                   time.Duration
+	lock, confirm, drain            time.Duration
 	dryRun, takeOver, allowShrink   bool
+	canaries                        bool // whether kube-proxy's are to go too
 }
 
 // registerState registers what every such command has.
@@ -50,24 +50,23 @@ func (e *engineFlags) registerConfirm(f *pflag.FlagSet) {
 // engine makes the engine. Canaries are kube-proxy's, which go only when it is
 // to be gone altogether.
 func (e *engineFlags) engine(s streams, quiet, canaries bool) (*apply.Engine, error) {
-	if e.mode != "" && e.mode != "iptables" {
-		return nil, fmt.Errorf("--mode %s does not exist yet: iptables is the only mode", e.mode)
+	if _, ok := compiler.Backends[e.mode]; !ok && e.mode != "" {
+		return nil, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", e.mode)
 	}
 	log, err := newLog(s.err, e.logFormat, quiet)
 	if err != nil {
 		return nil, err
 	}
-	dir := state.At(e.dir)
-	tools := apply.Exec{Started: func(pid int, _ apply.Input) { dir.Child(pid) }}
 	out := &apply.Engine{
-		Target: &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: canaries, Kernel: sums.Kernel{}},
-		State:  dir,
-		Log:    log,
+		State: state.At(e.dir),
+		Log:   log,
 		Options: apply.Options{
-			Mode: "iptables", Who: who(), TakeOver: e.takeOver, AllowShrink: e.allowShrink, DryRun: e.dryRun,
+			Who: who(), TakeOver: e.takeOver, AllowShrink: e.allowShrink, DryRun: e.dryRun,
 			LockTimeout: e.lock, ConfirmTimeout: e.confirm,
 		},
 	}
+	e.canaries = canaries
+	e.aimAt(out, e.mode)
 	out.Flows, err = flows(e.conntrack, log)
 	return out, err
 }

@@ -27,6 +27,6 @@ func newRemove(s streams) *cobra.Command {
 	e.registerChange(cmd.Flags())
 	e.registerConfirm(cmd.Flags())
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "say nothing but errors")
-	cmd.Flags().StringVar(&e.mode, "mode", "iptables", "what was programmed: iptables")
+	cmd.Flags().StringVar(&e.mode, "mode", "", "what was programmed: iptables, ipvs (default: what the record says, or what is there)")
 	return cmd
 }

@@ -13,6 +13,7 @@ func newRollback(s streams) *cobra.Command {
 		Long:  "Bring this node back to the ruleset that was in force before the last apply. Done twice, it returns to the one that is in force now.",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			e.mode = modeBefore(e.dir)
 			en, err := e.engine(s, quiet, false)
 			if err != nil {
 				return err

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"cmp"
+	"net"
+	"slices"
+
+	"svcc/apply"
+	"svcc/apply/iptables"
+	"svcc/apply/ipvs"
+	"svcc/apply/state"
+	"svcc/apply/sums"
+	"svcc/compiler"
+	"svcc/emit"
+	virtual "svcc/emit/ipvs"
+)
+
+// aimAt sets what an engine programs: a mode, or what the record says. Where
+// virtual servers are, or may be, what programs them sees to it that they go.
+func (e *engineFlags) aimAt(en *apply.Engine, mode string) {
+	rec, _ := en.State.Record() // what is wrong with it is for the engine to say
+	mode = cmp.Or(mode, rec.Mode, compiler.ModeIPTables)
+	en.Options.Mode = mode
+	tools := apply.Exec{Started: func(pid int, _ apply.Input) { en.State.Child(pid) }}
+	glue := &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: e.canaries, Kernel: sums.Kernel{}}
+	if mode != compiler.ModeIPVS && !hadIPVS(en.State, rec) {
+		en.Target = glue
+		return
+	}
+	en.Target = &ipvs.Target{
+		Glue: glue, Runner: tools, Kernel: &ipvs.Netlink{}, DrainTimeout: e.drain,
+		Modprobe: mode == compiler.ModeIPVS && !e.dryRun,
+	}
+}
+
+// hadIPVS says whether the node has, or may have, what IPVS mode makes.
+func hadIPVS(d *state.Dir, rec state.Record) bool {
+	modes := []string{rec.Mode}
+	if j, err := d.Journal(); err == nil && j != nil {
+		modes = append(modes, j.Mode)
+	}
+	_, err := net.InterfaceByName(virtual.Link)
+	return err == nil || slices.Contains(modes, compiler.ModeIPVS)
+}
+
+// modeBefore is the mode of the ruleset before the one in force; "" if that
+// cannot be told, which is for the engine to say.
+func modeBefore(dir string) string {
+	d := state.At(dir)
+	rec, err := d.Record()
+	if err != nil || rec.Previous == "" {
+		return ""
+	}
+	text, err := d.Ruleset(rec.Previous)
+	if err != nil {
+		return ""
+	}
+	rs, err := emit.Unmarshal(text)
+	if err != nil {
+		return ""
+	}
+	return rs.Head.Mode
+}
