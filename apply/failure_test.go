@@ -244,7 +244,27 @@ func (w *world) checkCrashed(name string, states map[string]map[string]string) (
 	if s.Condition != want {
 		w.t.Errorf("%s: status says %q, want %q", name, s.Condition, want)
 	}
+	w.checkTold(name, want)
 	return got == ""
+}
+
+// checkTold holds what a run that changes nothing says of the run before.
+func (w *world) checkTold(name string, c apply.Condition) {
+	w.t.Helper()
+	w.log.Reset()
+	if err := w.engine(dryRun).Recover(background); err != nil {
+		w.t.Fatalf("%s: %v", name, err)
+	}
+	if w.journal() == nil {
+		return
+	}
+	_, _ = w.engine(dryRun, takeOver, allowShrink).Apply(background, newState(w.t))
+	words := map[apply.Condition]string{
+		apply.Old: "before it changed a rule", apply.New: "with its rules in force", apply.HalfMade: "left the node half made",
+	}[c]
+	if !strings.Contains(w.log.String(), words) {
+		w.t.Errorf("%s: %s is told as %s", name, c, w.log.String())
+	}
 }
 
 func (w *world) goOn(name, next string, states map[string]map[string]string, old, fresh *emit.Ruleset) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -193,5 +194,30 @@ func showTrace(w io.Writer, walker emit.Walker, p eval.Packet, h eval.Host) erro
 	for _, b := range outcome {
 		fmt.Fprintf(w, "=> %s\n", b)
 	}
+	showPolicies(w, walker, outcome)
 	return nil
+}
+
+// showPolicies says of each hook that leaves a packet to its policy, if the rules
+// come from a node where that is DROP, what becomes of it.
+func showPolicies(w io.Writer, walker emit.Walker, outcome eval.Outcome) {
+	of, ok := walker.(interface {
+		Policy(hook string) eval.Verdict
+	})
+	if !ok {
+		return
+	}
+	for _, hook := range []struct {
+		name    string
+		verdict func(eval.Branch) eval.Verdict
+	}{
+		{"OUTPUT", func(b eval.Branch) eval.Verdict { return b.Output }},
+		{"FORWARD", func(b eval.Branch) eval.Verdict { return b.Forward }},
+		{"INPUT", func(b eval.Branch) eval.Verdict { return b.Input }},
+	} {
+		left := func(b eval.Branch) bool { return hook.verdict(b) == eval.Policy }
+		if of.Policy(hook.name) == eval.Drop && slices.ContainsFunc(outcome, left) {
+			fmt.Fprintf(w, "the policy of %s is DROP: what is left to it is dropped\n", hook.name)
+		}
+	}
 }
