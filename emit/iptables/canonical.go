@@ -262,7 +262,13 @@ func (u *usedTerm) take(name string, rest []token, not bool) (n int, known bool)
 		if o.name != name && (o.alias == "" || o.alias != name) {
 			continue
 		}
-		if o.write != nil {
+		switch {
+		case o.pair && len(rest) < 2:
+			return -1, true
+		case o.pair:
+			pair := token{text: rest[0].text + " " + rest[1].text}
+			return 2 * give(&u.args[i], []token{pair}, not), true
+		case o.write != nil:
 			return give(&u.args[i], rest, not), true
 		}
 		if u.args[i].given {

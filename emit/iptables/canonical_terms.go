@@ -23,6 +23,7 @@ type term struct {
 type termOption struct {
 	name, alias string
 	as          string // name in the canonical form, if another
+	pair        bool   // its value is two words
 	// write prints the value; false if it is not understood; nil: the option
 	// has none.
 	write func(b []byte, v string) ([]byte, bool)
@@ -76,6 +77,14 @@ var matchTerms = []term{
 		{name: "--dports", alias: "--destination-ports", write: appendWord},
 		{name: "--ports", write: appendWord},
 	}},
+	{name: "set", options: []termOption{{name: "--match-set", pair: true, write: appendSet}}},
+	{name: "ipvs", options: []termOption{
+		{name: "--ipvs"},
+		{name: "--vproto", write: appendProtocol},
+		{name: "--vaddr", write: appendPrefix},
+		{name: "--vport", write: appendPorts},
+	}},
+	{name: "physdev", options: []termOption{{name: "--physdev-is-in"}}},
 	{name: "nfacct", acts: true, options: []termOption{{name: "--nfacct-name", write: appendWord}}},
 }
 
@@ -125,6 +134,14 @@ func portUnreachable(v string) bool {
 
 func appendWord(b []byte, v string) ([]byte, bool) {
 	return append(b, v...), v != "" && !strings.ContainsAny(v, " \t\"\\")
+}
+
+// appendSet takes a set's name, and which parts of a packet are looked up.
+func appendSet(b []byte, v string) ([]byte, bool) {
+	name, parts, _ := strings.Cut(v, " ")
+	b, ok := appendWord(b, name)
+	b, partsOK := appendWord(append(b, ' '), parts)
+	return b, ok && partsOK
 }
 
 func appendNumber(b []byte, v string) ([]byte, bool) {
