@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -143,6 +144,8 @@ func watch(group int) (stop func()) {
 	}
 }
 
+var booted atomic.Uint32
+
 // bindCPU binds the calling thread, and so what it starts, to one CPU: the
 // kernel and its processes never run at the same time but alternate at each
 // system call and page fault, which takes half as long on one.
@@ -151,7 +154,8 @@ func bindCPU() (unbind func(), err error) {
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
 		return nil, err
 	}
-	skip := os.Getpid() % may.Count() // kernels of several packages spread out
+	// Kernels of one package and of several spread out.
+	skip := (os.Getpid() + int(booted.Add(1))) % may.Count()
 	for cpu := 0; ; cpu++ {
 		if !may.IsSet(cpu) {
 			continue

@@ -12,6 +12,6 @@ var modules = []string{
 	"ip_set_hash_ipportnet", "ip_set_bitmap_port", "ip_set_list_set",
 	"xt_set", "xt_comment", "xt_conntrack", "xt_statistic", "xt_MASQUERADE", "xt_REDIRECT", "xt_mark",
 	"xt_nat", "xt_addrtype", "xt_recent", "xt_multiport", "xt_tcpudp", "xt_sctp", "xt_ipvs", "xt_physdev",
-	"xt_dscp", "xt_NFLOG", "xt_CT", "xt_limit", "xt_u32", "ipt_REJECT", "ip6t_REJECT",
-	"nf_conntrack", "nf_conntrack_netlink", "nfnetlink_log",
+	"xt_dscp", "xt_CT", "xt_limit", "xt_u32", "ipt_REJECT", "ip6t_REJECT",
+	"nf_conntrack", "nf_conntrack_netlink",
 }
