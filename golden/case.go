@@ -28,7 +28,7 @@ type Case struct {
 const (
 	secFlags       = "flags"
 	secTrace       = "trace"
-	secTraceIPVS   = "trace-ipvs" // of lines that have another result in IPVS mode
+	secTraceIPVS   = "trace-ipvs"    // of lines that have another result in IPVS mode
 	secGapIPVS     = "trace-ipvs-O0" // and of those that have yet another at -O0
 	secDiagnostics = "diagnostics"
 	secIR          = "ir"

@@ -29,17 +29,27 @@ type World struct {
 	NodeIP    netip.Addr
 	Pods      ir.Detector
 	Endpoints []netip.Addr
+	Bears     map[netip.Addr]bool // service addresses that the node bears itself
+	Scheduler string              // of their virtual servers
 }
 
 // WorldOf is the world of a Program.
 func WorldOf(p *ir.Program) World {
-	w := World{Family: p.Family, NodeIP: p.Node.IP, Pods: p.Options.Pods}
+	w := World{Family: p.Family, NodeIP: p.Node.IP, Pods: p.Options.Pods, Bears: map[netip.Addr]bool{}}
 	if !w.NodeIP.IsValid() {
 		w.NodeIP = byFamily[p.Family].node
+	}
+	if v := p.Options.Virtual; v != nil {
+		w.Scheduler = v.Scheduler
 	}
 	for _, s := range p.Services {
 		for _, e := range s.Reachable() {
 			w.Endpoints = append(w.Endpoints, e.Addr)
+		}
+		for _, f := range s.Frontends {
+			if v := p.Options.Virtual; v != nil && f.Kind != ir.NodePort && v.Bears(f.Addr) {
+				w.Bears[f.Addr] = true
+			}
 		}
 	}
 	return w
@@ -86,7 +96,7 @@ func (w World) source(t Trace) netip.Addr {
 		return d.outside
 	case t.From == Node && t.Dst.Addr().IsLoopback():
 		return d.loopback
-	case t.From == Node && w.Host(t).Local(t.Dst.Addr()):
+	case t.From == Node && (w.Bears[t.Dst.Addr()] || w.Host(t).Local(t.Dst.Addr())):
 		return t.Dst.Addr()
 	case t.From == Node:
 		return w.NodeIP
@@ -107,4 +117,39 @@ func (w World) pod() netip.Addr {
 		}
 	}
 	return free
+}
+
+// flows are the packets by which the kernel judges a line.
+func (w World) flows(t Trace, port uint16) []lab.Flow {
+	flows := t.Flows(w.Packet(t), port)
+	if len(w.Bears) == 0 || !t.Sticky() || w.sameClient(t) {
+		return flows
+	}
+	src := flows[0].Src.Addr()
+	for i := range flows {
+		if i > 0 && i%2 == 0 {
+			src = w.anotherClient(src)
+		}
+		flows[i].Src = netip.AddrPortFrom(src, flows[i].Src.Port())
+	}
+	return flows
+}
+
+// sameClient says that a line's packets are of one client that cannot be made to
+// be forgotten: IPVS keeps it, and the line says who it is.
+func (w World) sameClient(t Trace) bool {
+	return len(w.Bears) > 0 && t.Sticky() && (t.Src.IsValid() || t.From == Node)
+}
+
+// oneSided says that a line's packets need not meet each alternative.
+func (w World) oneSided(t Trace) bool {
+	return w.sameClient(t) || w.Scheduler != "" && w.Scheduler != "rr"
+}
+
+// anotherClient is the next address that is neither an endpoint nor the node.
+func (w World) anotherClient(a netip.Addr) netip.Addr {
+	for a = a.Next(); slices.Contains(w.Endpoints, a) || a == w.NodeIP; {
+		a = a.Next()
+	}
+	return a
 }

@@ -82,6 +82,9 @@ func (w *writer) filter() {
 	mark := w.mark()
 	w.rule(chainForward, `-m comment --comment "kubernetes forwarding rules" -m mark --mark %s/%s -j ACCEPT`, mark, mark)
 	w.rule(chainForward, `-m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`)
+	if w.l.g.Options.DropInvalid {
+		w.rule(iptables.ChainNodePort, "-m conntrack --ctstate INVALID {IPVS-IPS} dst -j DROP")
+	}
 	w.rule(iptables.ChainNodePort, `-p tcp -m comment --comment "Kubernetes health check node port" {HEALTH-CHECK-NODE-PORT} dst -j ACCEPT`)
 	w.access()
 	w.outbound()

@@ -14,7 +14,9 @@ import (
 // Three things differ from a node of rules by decision, since there is no other
 // way or a better one. A port without endpoints refuses everybody, the node
 // itself included. A port of a service address that no service has is refused
-// rather than passed on. And an invalid packet to one is for the node's own stack.
+// rather than passed on. And whether a server sends on what conntrack takes for
+// invalid depends on flags that are not modelled: at the service addresses it is
+// dropped, as it is where it would be forwarded.
 // Of a packet that is refused only the verdict counts: some are refused at INPUT,
 // some behind it.
 
@@ -123,6 +125,8 @@ func (e *Evaluator) arrive(p Packet, h Host, at netip.AddrPort, served bool) Ver
 		return Drop
 	case !served && p.State == New && r != nil && r.refuse == ir.NoEndpoints:
 		return Reject
+	case p.State == Invalid && e.options.DropInvalid && e.bears(at.Addr()):
+		return Drop
 	case p.Protocol == ir.TCP && e.open[at.Port()]:
 		return Accept
 	case served, p.State != New:

@@ -1,0 +1,104 @@
+package golden
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"svcc/emit/ipvs"
+	"svcc/golden/lab"
+	"svcc/golden/uml"
+	"svcc/ir"
+	"svcc/ir/eval"
+)
+
+func TestMain(m *testing.M) { uml.Main(m) }
+
+// The kernel tests of IPVS mode have each trace line judged by real packets, in
+// User Mode Linux, after every section has been loaded by the tool that it names.
+func TestKernelVirtualO0(t *testing.T) { virtualInKernel(t, 0) }
+func TestKernelVirtualO1(t *testing.T) { virtualInKernel(t, 1) }
+
+func virtualInKernel(t *testing.T, level int) {
+	t.Parallel()
+	uml.Test(t, func(t *testing.T) {
+		eachVirtual(t, func(t *testing.T, c *Case) {
+			for _, lines := range byNode(slices.DeleteFunc(slices.Clone(c.virtual(level)), byFlags)) {
+				r := compileVirtual(t, c, lines, level)
+				l := lab.New(t, labConfig(r, lines))
+				if err := judgeVirtual(l, r, lines); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	})
+}
+
+// byFlags says that whether a virtual server sends on the packets of a line depends
+// on their flags, which is IPVS's affair.
+func byFlags(t Trace) bool {
+	return t.State == eval.Invalid && (t.From == Node || t.Want[0].Verdict == eval.Accept)
+}
+
+// judgeVirtual loads a case and has its lines judged.
+func judgeVirtual(l *lab.Lab, r built, lines []Trace) error {
+	if err := loadVirtual(l, r); err != nil {
+		return err
+	}
+	var errs []error
+	for _, drop := range []bool{false, true} {
+		some := slices.DeleteFunc(slices.Clone(lines), func(t Trace) bool { return t.ForwardDrop != drop })
+		if drop && len(some) > 0 {
+			errs = append(errs, l.ForwardPolicy(lab.Legacy, ir.IPv4, "DROP"), l.ForwardPolicy(lab.Legacy, ir.IPv6, "DROP"))
+		}
+		errs = append(errs, probe(l, r, some))
+	}
+	return errors.Join(errs...)
+}
+
+// loaders are the tools that load sections, in the order in which a node is
+// programmed; those that know both families get them at once.
+var loaders = []struct {
+	tool string
+	argv []string
+}{
+	{ipvs.ToolSets, []string{"ipset", "restore"}},
+	{ipvs.ToolGlue, nil},
+	{ipvs.ToolAddresses, []string{"ip", "-force", "-batch", "-"}},
+	{ipvs.ToolServers, []string{"ipvsadm", "-R"}},
+}
+
+func loadVirtual(l *lab.Lab, r built) error {
+	err := l.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/vs/conntrack", []byte("1"), 0) })
+	if err != nil {
+		return err
+	}
+	for _, loader := range loaders {
+		var text strings.Builder
+		for _, u := range r.Units {
+			for _, s := range u.Sections {
+				switch {
+				case s.Tool != loader.tool:
+				case loader.argv == nil:
+					if err := l.LoadIPTables(lab.Legacy, s.Family, string(s.Text)); err != nil {
+						return err
+					}
+				case loader.tool == ipvs.ToolAddresses && text.Len() > 0:
+					_, addresses, _ := strings.Cut(string(s.Text), "\n") // the link is there
+					text.WriteString(addresses)
+				default:
+					text.Write(s.Text)
+				}
+			}
+		}
+		if loader.argv != nil {
+			if err := l.Run(text.String(), loader.argv...); err != nil {
+				return fmt.Errorf("%s: %w", loader.tool, err)
+			}
+		}
+	}
+	return nil
+}
