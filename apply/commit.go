@@ -68,6 +68,9 @@ func firstOf(p Plan) string {
 	if len(rules) == 0 {
 		return "it would be written again"
 	}
+	if len(rules) == 1 {
+		return rules[0].String()
+	}
 	return fmt.Sprintf("%s, and %d more", rules[0], len(rules)-1)
 }
 

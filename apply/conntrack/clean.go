@@ -53,7 +53,11 @@ func (r Report) String() string {
 	for _, c := range r.byService() {
 		parts = append(parts, fmt.Sprintf("%s %d", c.name, c.n))
 	}
-	return fmt.Sprintf("%d stale UDP flows among %d, %d deleted: %s", len(r.Stale), r.Listed, r.Deleted, strings.Join(parts, ", "))
+	flows := "flows"
+	if len(r.Stale) == 1 {
+		flows = "flow"
+	}
+	return fmt.Sprintf("%d stale UDP %s among %d, %d deleted: %s", len(r.Stale), flows, r.Listed, r.Deleted, strings.Join(parts, ", "))
 }
 
 type count struct {
