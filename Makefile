@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 15m
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test golden kernel fuzz bench bench-apply bench-kernel lint tidy dist dist-check
+.PHONY: help build demo test golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: ## time, memory and size of builds of 100, 1000 and 10000 services
 
 bench-apply: ## what an apply costs on a node with 10000 services (root, 2 minutes; ARGS="-O 0", -services N)
 	$(GO) run ./golden/applybench $(ARGS)
+
+bench-ipvs: ## what an apply in IPVS mode costs, inside User Mode Linux (2 minutes)
+	SVCC_BENCH_IPVS=1 $(GO) test -count=1 -v -timeout 30m ./golden/ipvsbench
 
 bench-kernel: ## what rules cost in the kernel, at each level and of each iptables (root, 15 minutes; ARGS=-quick: 3)
 	$(GO) run ./golden/kernelbench $(ARGS)

@@ -49,11 +49,10 @@ type Server struct {
 
 // Destination is a real server as the kernel has it.
 type Destination struct {
-	Address      netip.AddrPort
-	Weight       int
-	Method       uint32 // of forwarding; 0 is masquerading
-	Upper, Lower uint32 // limits of connections; 0 for none
-	Connections  int    // active and inactive ones
+	Address     netip.AddrPort
+	Weight      int
+	Method      uint32 // of forwarding; 0 is masquerading
+	Connections int    // active and inactive ones
 }
 
 // sameService says that both are alike but for their destinations.

@@ -42,8 +42,8 @@ func (n *Netlink) open() (*kernel.Handle, error) {
 	return n.handle, err
 }
 
-// Servers implements Kernel. The kernel can list all servers at once, but their
-// destinations only one server after another.
+// Servers implements Kernel. By netlink, the kernel lists the destinations of
+// one server only, so they are read from its file, all at once.
 func (n *Netlink) Servers() ([]*Server, error) {
 	h, err := n.open()
 	if err != nil {
@@ -53,16 +53,20 @@ func (n *Netlink) Servers() ([]*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the virtual servers: %w", err)
 	}
+	text, err := os.ReadFile(serversFile)
+	if err != nil {
+		return nil, err
+	}
+	destinations, err := readDestinations(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", serversFile, err)
+	}
 	var out []*Server
 	for _, svc := range all {
-		s := serverOf(svc)
-		if s == nil {
-			continue
+		if s := serverOf(svc); s != nil {
+			s.Destinations = sorted(destinations[s.Key])
+			out = append(out, s)
 		}
-		if s.Destinations, err = n.Destinations(s.Key); err != nil {
-			return nil, err
-		}
-		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b *Server) int { return a.Key.Compare(b.Key) })
 	return out, nil
@@ -98,11 +102,15 @@ func (n *Netlink) Destinations(k spec.Key) ([]Destination, error) {
 		a, _ := netip.AddrFromSlice(d.Address)
 		out = append(out, Destination{
 			Address: netip.AddrPortFrom(a, d.Port), Weight: d.Weight, Method: d.ConnectionFlags & methodMask,
-			Upper: d.UpperThreshold, Lower: d.LowerThreshold, Connections: d.ActiveConnections + d.InactiveConnections,
+			Connections: d.ActiveConnections + d.InactiveConnections,
 		})
 	}
-	slices.SortFunc(out, func(a, b Destination) int { return a.Address.Compare(b.Address) })
-	return out, nil
+	return sorted(out), nil
+}
+
+func sorted(list []Destination) []Destination {
+	slices.SortFunc(list, func(a, b Destination) int { return a.Address.Compare(b.Address) })
+	return list
 }
 
 func serviceOf(s *Server) *kernel.Service {
@@ -118,8 +126,7 @@ func serviceOf(s *Server) *kernel.Service {
 
 func destinationOf(d Destination) *kernel.Destination {
 	return &kernel.Destination{
-		Address: net.IP(d.Address.Addr().AsSlice()), Port: d.Address.Port(), Weight: d.Weight,
-		ConnectionFlags: d.Method, UpperThreshold: d.Upper, LowerThreshold: d.Lower,
+		Address: net.IP(d.Address.Addr().AsSlice()), Port: d.Address.Port(), Weight: d.Weight, ConnectionFlags: d.Method,
 	}
 }
 

@@ -104,11 +104,7 @@ func maskText(s *Server) string {
 }
 
 func (s *Server) destination(d Destination) string {
-	out := fmt.Sprintf("%s -r %s %s -w %d", s.Key, d.Address, methods[d.Method&methodMask], d.Weight)
-	if d.Upper > 0 || d.Lower > 0 {
-		out += fmt.Sprintf(" -x %d -y %d", d.Upper, d.Lower)
-	}
-	return out
+	return fmt.Sprintf("%s -r %s %s -w %d", s.Key, d.Address, methods[d.Method&methodMask], d.Weight)
 }
 
 // methods are ipvsadm's options for the ways of forwarding: masquerading, to
