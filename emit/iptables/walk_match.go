@@ -101,7 +101,7 @@ func (k *walk) inPorts(s *state, c *condition) bool {
 
 func (k *walk) states(s *state) uint32 {
 	bits := stateBits[k.packet.State]
-	if s.dnat {
+	if s.dnat && !s.vip.IsValid() { // what a virtual server does is no NAT to conntrack
 		bits |= stateDNAT
 	}
 	if s.masq {

@@ -47,15 +47,16 @@ func (w *writer) table(name string, chains ...string) {
 	}
 }
 
-// rule appends a rule to a chain. In it {NAME} stands for the set KUBE-NAME.
+// rule appends a rule to a chain, unless it asks a set that holds nothing. In it
+// {NAME} stands for the set KUBE-NAME.
 func (w *writer) rule(chain, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	for {
-		i, j := strings.IndexByte(text, '{'), strings.IndexByte(text, '}')
-		if i < 0 || j < i {
-			break
+	if i, j := strings.IndexByte(text, '{'), strings.IndexByte(text, '}'); i >= 0 && j > i {
+		set := "KUBE-" + text[i+1:j]
+		if len(w.l.sets[set]) == 0 {
+			return
 		}
-		text = text[:i] + "-m set --match-set " + SetName(w.l.g.Family, "KUBE-"+text[i+1:j]) + text[j+1:]
+		text = text[:i] + "-m set --match-set " + SetName(w.l.g.Family, set) + text[j+1:]
 	}
 	fmt.Fprintf(&w.b, "-A %s %s\n", chain, text)
 }
@@ -72,7 +73,9 @@ const (
 func (w *writer) filter() {
 	chains := []string{chainForward, iptables.ChainNodePort, chainFirewall, iptables.ChainSourceRanges, iptables.ChainIPVSFilter, iptables.ChainIPVSOut}
 	for _, g := range w.l.guards {
-		chains = append(chains, guardChain(g.key))
+		if len(g.sources) > 0 {
+			chains = append(chains, guardChain(g.key))
+		}
 	}
 	w.table("filter", chains...)
 	w.firewall()
@@ -110,7 +113,8 @@ func (w *writer) access() {
 }
 
 // outbound holds the node's own packets to source ranges. A server has sent them
-// to an endpoint already when OUTPUT sees them.
+// to an endpoint already when OUTPUT sees them. Where nat sends the node's packets
+// to endpoints, a server sees only those that no range lets in.
 func (w *writer) outbound() {
 	chain := iptables.ChainIPVSOut
 	if len(w.l.guards) == 0 {
@@ -119,14 +123,19 @@ func (w *writer) outbound() {
 	w.rule(chain, "-m ipvs ! --ipvs -j RETURN")
 	w.rule(chain, "-m addrtype ! --src-type LOCAL -j RETURN")
 	for _, g := range w.l.guards {
-		to := g.key.Address
-		w.rule(chain, "-m ipvs --vaddr %s --vproto %s --vport %d -j %s", to.Addr(), g.key.Protocol, to.Port(), guardChain(g.key))
+		to, verdict := g.key.Address, "DROP"
+		if len(g.sources) > 0 {
+			verdict = guardChain(g.key)
+		}
+		w.rule(chain, "-m ipvs --vaddr %s --vproto %s --vport %d -j %s", to.Addr(), g.key.Protocol, to.Port(), verdict)
 	}
 	for _, g := range w.l.guards {
 		for _, p := range g.sources {
 			w.rule(guardChain(g.key), "-s %s -j RETURN", p)
 		}
-		w.rule(guardChain(g.key), "-j DROP")
+		if len(g.sources) > 0 {
+			w.rule(guardChain(g.key), "-j DROP")
+		}
 	}
 }
 
@@ -143,7 +152,11 @@ func (w *writer) nat(ways iptables.Ways) {
 	w.services()
 	w.nodePorts()
 	mark := w.mark()
-	for _, sent := range []string{"-m ipvs --ipvs", "-m conntrack --ctstate DNAT"} {
+	sent := []string{"-m ipvs --ipvs"}
+	if len(w.l.inside) > 0 {
+		sent = append(sent, "-m conntrack --ctstate DNAT")
+	}
+	for _, sent := range sent {
 		w.rule(chainPostrouting, `-m mark ! --mark %s/%s %s -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" {LOOP-BACK} dst,dst,src -j MASQUERADE --random-fully`, mark, mark, sent)
 	}
 	w.rule(chainPostrouting, "-m mark ! --mark %s/%s -j RETURN", mark, mark)

@@ -19,7 +19,8 @@ type lowering struct {
 	bears  map[netip.Addr]bool
 }
 
-// guarded is a virtual server that only some sources may use.
+// guarded is a virtual server that only some sources may use: of the node's own
+// packets, those from sources, or none if there are no sources.
 type guarded struct {
 	key     Key
 	sources []netip.Prefix
@@ -102,7 +103,11 @@ func (l *lowering) serve(e *ir.Entry, k Key, s stranger) {
 	}
 	slices.SortFunc(v.Destinations, func(a, b Destination) int { return a.Address.Compare(b.Address) })
 	l.state.Servers = append(l.state.Servers, v)
-	if len(s.sources) > 0 {
+	switch {
+	case len(s.sources) == 0:
+	case asksWho(e):
+		l.guards = append(l.guards, guarded{key: k})
+	default:
 		l.guards = append(l.guards, guarded{k, s.sources})
 	}
 }

@@ -60,10 +60,10 @@ type Set struct {
 
 // The tools whose syntax the sections are in.
 const (
-	ToolSets      = "ipset-restore"
-	ToolGlue      = "iptables-restore"
-	ToolAddresses = "ip-batch"
-	ToolServers   = "ipvsadm-restore"
+	ToolSets      = emit.ToolSets
+	ToolGlue      = emit.ToolTables
+	ToolAddresses = emit.ToolAddresses
+	ToolServers   = emit.ToolServers
 )
 
 // Sections prints a State, in the order in which it is safe to load: what

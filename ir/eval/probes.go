@@ -261,6 +261,7 @@ func (b *prober) frontend(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) 
 		return
 	}
 	b.everyone(dst, s.Protocol)
+	b.fromBorne(s, f, dst)
 	if f.Kind == ir.ClusterIP || s.ExternalPolicy == ir.Local {
 		for _, c := range b.edgers { // elsewhere all clients are alike
 			b.sendOne(packet(c.addr, c.in, dst, s.Protocol), b.Host)
@@ -395,6 +396,12 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 	}
 	last := s.Frontends[len(s.Frontends)-1]
 	dst := b.destinations(last)[0]
+	if b.program.Options.Virtual != nil {
+		if at := b.answering(last); at.IsValid() {
+			dst = at
+		}
+		b.send(packet(all[0].Addr, b.PodIn, all[0].AddrPort(), s.Protocol), b.Host) // to itself, by no service
+	}
 	b.send(packet(all[0].Addr, b.OutsideIn, dst, s.Protocol), b.Host)
 	if k := b.program.Options.Pods.Kind; !b.sampling() || k != ir.DetectCIDR && k != ir.DetectNone {
 		b.sendOne(packet(all[0].Addr, b.PodIn, dst, s.Protocol), b.Host)

@@ -136,3 +136,22 @@ func (e *Evaluator) arrive(p Packet, h Host, at netip.AddrPort, served bool) Ver
 	}
 	return Policy
 }
+
+// fromBorne sends the node's own packets as a node sends them that bears the
+// service addresses: from the address that they go to. Where source ranges guard
+// it, also from another service's, and from addresses of the node in each range.
+func (b *prober) fromBorne(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
+	if b.program.Options.Virtual == nil || f.Kind == ir.NodePort {
+		return
+	}
+	b.send(packet(dst.Addr(), "", dst, s.Protocol), b.Host)
+	if f.Kind != ir.LoadBalancer || len(s.SourceRanges) == 0 {
+		return
+	}
+	b.send(packet(s.Frontends[0].Addr, "", dst, s.Protocol), b.Host)
+	for _, r := range spread(s.SourceRanges, max(b.hairpins, sampleRanges)) {
+		for _, a := range []netip.Addr{r.Addr(), lastOf(r)} {
+			b.send(packet(a, "", dst, s.Protocol), b.with(a))
+		}
+	}
+}
