@@ -89,9 +89,11 @@ func (l *lister) op(w *way, o Op) {
 // server lists what is changed in place as what goes and what comes.
 func (l *lister) server(w *way, o Op) {
 	f := family(o.Server.Address.Addr())
-	add := func(text string, come bool) {
-		l.add(f, tableServers, o.Server.Key.String(), text, come, entryOf(o.Server.Key))
+	owner := entryOf(o.Server.Key)
+	if l.owners[owner] == "" {
+		owner = portEntry(o.Server.Key)
 	}
+	add := func(text string, come bool) { l.add(f, tableServers, o.Server.Key.String(), text, come, owner) }
 	was := w.have.Families[slices.Index(families, f)].server(o.Server.Key)
 	switch o.Verb {
 	case SetServer:

@@ -35,8 +35,9 @@ type node struct {
 
 	box    *node // where tools run, if not here
 	writes []string
-	failAt int  // the number of the write that fails, from 1
-	late   bool // it is done, and fails all the same
+	failAt int               // the number of the write that fails, from 1
+	late   bool              // it is done, and fails all the same
+	after  func(what string) // is called after each write that was done
 }
 
 type nodeSet struct {
@@ -64,10 +65,16 @@ func (n *node) write(what string, do func() error) error {
 	if fails && !n.late {
 		return errInjected
 	}
-	if err := do(); err != nil || !fails {
+	if err := do(); err != nil {
 		return err
 	}
-	return errInjected
+	if n.after != nil {
+		n.after(what)
+	}
+	if fails {
+		return errInjected
+	}
+	return nil
 }
 
 // Run implements apply.Runner.

@@ -190,9 +190,7 @@ func (t *Target) perform(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// Restore implements apply.Target. The glue is written where it would be on the
-// way there: before the servers that are to be served by it, and after the last
-// server if there are to be none. Destinations that a run added do not outlive
+// Restore implements apply.Target. Destinations that a run added do not outlive
 // it for the sake of draining, unless they have connections.
 func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	want, ok := to.(*observed)
@@ -206,9 +204,9 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	if err != nil {
 		return err
 	}
-	at := glueMid
-	if !want.state.Link {
-		at = glueLate
+	at, err := t.glueBackAt(want)
+	if err != nil {
+		return err
 	}
 	back := lead(have.state, want.state)
 	if err := t.perform(ctx, back.steps([]step{glueBack{want.glue}}, at)); err != nil {
@@ -216,4 +214,17 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	}
 	_, _, err = t.drained(append(drainages(have.state, want.state), back.drains()...))
 	return err
+}
+
+// glueBackAt says when to restore the glue: before the servers that need it;
+// else before any goes, if it is iptables mode's and serves in their place.
+func (t *Target) glueBackAt(want *observed) (glueAt, error) {
+	if want.state.hasSets() {
+		return glueEarly, nil
+	}
+	was, err := t.Glue.Plan(nil, want.glue)
+	if err != nil || was.Empty() {
+		return glueLate, err
+	}
+	return glueMid, nil
 }

@@ -136,12 +136,8 @@ func TestFaults(t *testing.T) {
 					t.Fatalf("write %d: %v", at, err)
 				}
 				n.failAt = 0
-				now, err := tg.observe(context.Background())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(now.foreign) != 2 {
-					t.Fatalf("after write %d, %s: %d virtual servers are not told to be ours, want 2", at, n.writes[at-1], len(now.foreign))
+				if wrong := unsound(n); wrong != "" {
+					t.Fatalf("after write %d, %s: %s", at, n.writes[at-1], wrong)
 				}
 				restoredTo(t, tg, n, old, before, fmt.Sprintf("write %d, %s", at, n.writes[at-1]))
 			}
@@ -170,6 +166,159 @@ func restoredTo(t *testing.T, tg *Target, n *node, old apply.Observed, before, a
 	n.writes = nil
 	if err := tg.Restore(context.Background(), loaded); err != nil || len(n.writes) > 0 {
 		t.Fatalf("a second time it wrote %q, %v", n.writes, err)
+	}
+}
+
+// unsound says what is wrong with a node at any moment: a virtual server that
+// is not ours by any proof, or without rules that masquerade; an address that
+// the rules do not know to be a service's.
+func unsound(n *node) string {
+	o, err := target(n).observe(context.Background())
+	if err != nil {
+		return err.Error()
+	}
+	if len(o.foreign) != 2 {
+		return fmt.Sprintf("%d virtual servers are not told to be ours, want 2", len(o.foreign))
+	}
+	for i, f := range families {
+		s := &o.state.Families[i]
+		if len(s.Servers) > 0 && !strings.Contains(n.tables.Save(f, "nat"), ":KUBE-POSTROUTING") {
+			return fmt.Sprintf("%s: virtual servers without rules", f)
+		}
+		for _, a := range s.Addresses {
+			if !slices.Contains(s.set(spec.SetName(f, "KUBE-IPVS-IPS")).Entries, a.String()) {
+				return fmt.Sprintf("the node bears %s, and KUBE-IPVS-IPS lacks it", a)
+			}
+		}
+	}
+	return ""
+}
+
+// After each write, of a run and of its undoing, things are in order.
+func TestEveryMoment(t *testing.T) {
+	for _, m := range moves {
+		n := newNode()
+		strangers(n)
+		n.after = func(what string) {
+			if wrong := unsound(n); wrong != "" {
+				t.Errorf("%s, after %s: %s", m.name, what, wrong)
+			}
+		}
+		tg := target(n)
+		bring(t, tg, made(m.from))
+		old, p := plans(t, tg, made(m.to))
+		if err := tg.Commit(context.Background(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Restore(context.Background(), old); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// From iptables mode, and back, each Service is served by the one or by the
+// other at any moment.
+func TestModesWithoutGap(t *testing.T) {
+	n := newNode()
+	tg := target(n)
+	bring(t, tg, iptablesRuleset())
+	k := spec.Key{Protocol: ir.TCP, Address: netip.MustParseAddrPort("10.96.0.1:80")}
+	n.after = func(what string) {
+		byRules := strings.Contains(n.tables.Save(ir.IPv4, "nat"), "-j DNAT")
+		s := n.servers[k]
+		if !byRules && (s == nil || len(s.Destinations) == 0) {
+			t.Errorf("after %s nothing serves", what)
+		}
+	}
+	bring(t, tg, newWorld().cluster("tcp 10.96.0.1:80 rr", "10.0.0.1:8080").ruleset())
+	bring(t, tg, iptablesRuleset())
+}
+
+// Whatever differs is seen.
+func TestEqual(t *testing.T) {
+	fresh := func() (*node, apply.Observed) {
+		n := newNode()
+		bring(t, target(n), oldWorld().ruleset())
+		o, _ := plans(t, target(n), nil)
+		return n, o
+	}
+	k := spec.Key{Protocol: ir.TCP, Address: netip.MustParseAddrPort("10.96.0.1:80")}
+	_, reference := fresh()
+	for name, change := range map[string]func(*node){
+		"entry":       func(n *node) { n.sets["KUBE-CLUSTER-IP"].entries["10.9.9.9,tcp:9"] = true },
+		"set":         func(n *node) { delete(n.sets, "KUBE-6-LOOP-BACK") },
+		"temporary":   func(n *node) { n.sets["SVCC-CLUSTER-IP"] = n.sets["KUBE-CLUSTER-IP"] },
+		"address":     func(n *node) { delete(n.addresses, netip.MustParseAddr("10.96.0.1")) },
+		"server":      func(n *node) { delete(n.servers, k) },
+		"scheduler":   func(n *node) { n.servers[k].Scheduler = "sh" },
+		"weight":      func(n *node) { n.servers[k].Destinations[0].Weight = 0 },
+		"destination": func(n *node) { n.servers[k].Destinations = n.servers[k].Destinations[1:] },
+		"timeouts":    func(n *node) { n.timeouts.UDP = 7 },
+		"glue": func(n *node) {
+			n.tables.Run(context.Background(), apply.Input{Tool: "iptables-restore", Args: []string{"--noflush"}, //nolint:errcheck // seen below
+				Stdin: []byte("*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n")})
+		},
+	} {
+		n, o := fresh()
+		if !o.Equal(reference) {
+			t.Fatal("the same is not equal")
+		}
+		change(n)
+		o, _ = plans(t, target(n), nil)
+		if o.Equal(reference) || reference.Equal(o) {
+			t.Errorf("%s: another one is equal", name)
+		}
+	}
+	n, _ := fresh()
+	n.servers[k].Destinations[0].Connections = 5
+	n.servers[k].Destinations = append(n.servers[k].Destinations, Destination{Address: netip.MustParseAddrPort("10.0.0.77:80")})
+	if o, _ := plans(t, target(n), nil); !o.Equal(reference) || !reference.Equal(o) {
+		t.Error("connections, or a destination that drains, make a difference")
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	tg := target(newNode())
+	bring(t, tg, oldWorld().ruleset())
+	o, _ := plans(t, tg, nil)
+	text := string(o.Marshal())
+	for _, c := range [][2]string{
+		{`"Name":"KUBE-CLUSTER-IP"`, `"Name":"ADMINS-SET-FOO"`}, {"10.96.0.1:80", "192.0.2.200:80"}, {"observed v1", "observed v9"}, {"}", ""},
+	} {
+		if _, err := tg.Load([]byte(strings.Replace(text, c[0], c[1], 1))); err == nil || !strings.Contains(text, c[0]) {
+			t.Errorf("with %q for %q it was taken", c[1], c[0])
+		}
+	}
+}
+
+// What iptables mode observed is put back, and the rest is left alone.
+func TestLoadOfIPTablesMode(t *testing.T) {
+	n := newNode()
+	tg := target(n)
+	bring(t, tg, iptablesRuleset())
+	glue, err := tg.Glue.Observe(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := tg.Load(glue.Marshal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, _ := plans(t, tg, nil)
+	if !now.Equal(old) {
+		t.Error("it is not equal to what is there")
+	}
+	if _, p := plans(t, tg, nil); tg.Glue.Commit(context.Background(), p.glue) != nil {
+		t.Fatal("cannot take the rules away")
+	}
+	if now, _ = plans(t, tg, nil); now.Equal(old) {
+		t.Error("without the rules it is equal still")
+	}
+	if err := tg.Restore(context.Background(), old); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ = plans(t, tg, nil); !now.Equal(old) {
+		t.Error("restored, it is not equal")
 	}
 }
 

@@ -131,13 +131,14 @@ func (w *world) ruleset() *emit.Ruleset {
 
 // iptablesRuleset is one of iptables mode.
 func iptablesRuleset() *emit.Ruleset {
+	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables", Families: families}}
 	text := strings.Replace(glueText, "-A KUBE-POSTROUTING -m set --match-set LOOPBACK dst,dst,src -j MASQUERADE\n", "", 1)
-	text = strings.Replace(text, "-A KUBE-SERVICES -m set --match-set CLUSTER src,dst -j KUBE-MARK-MASQ\n",
-		"-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:8080\n", 1)
-	return &emit.Ruleset{
-		Head:     emit.Head{Mode: "iptables", Families: families[:1]},
-		Sections: []emit.Section{{Tool: rules.Tool, Family: ir.IPv4, Text: []byte(text)}},
+	for i, dnat := range []string{"-d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:8080",
+		"-d fd00::1/128 -p tcp -m tcp --dport 80 -j DNAT --to-destination [fd01::1]:8080"} {
+		text := strings.Replace(text, "-m set --match-set CLUSTER src,dst -j KUBE-MARK-MASQ", dnat, 1)
+		rs.Sections = append(rs.Sections, emit.Section{Tool: rules.Tool, Family: families[i], Text: []byte(text)})
 	}
+	return rs
 }
 
 // Two worlds, a change of every kind between them.
