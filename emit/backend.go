@@ -67,8 +67,9 @@ type Walker interface {
 type NarrowWalker interface {
 	Walker
 	// WalkTo is Walk without the branches whose destination is rewritten to
-	// another endpoint. Where to is not valid, it is Walk.
-	WalkTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error)
+	// another endpoint. Where to is not valid, it is Walk. The outcome may take
+	// the memory of into, which its caller has no more use for.
+	WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error)
 }
 
 // Hop is one rule that a packet met and that did something.

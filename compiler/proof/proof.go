@@ -36,9 +36,10 @@ func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, er
 func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], found func(Difference) bool) (int, error) {
 	spec := eval.NewProgram(p)
 	n := 0
+	var d Difference
 	for probe := range probes {
 		n++
-		d := Difference{Probe: probe}
+		d.Probe = probe
 		if err := d.walk(spec, w); err != nil {
 			return n, fmt.Errorf("%s: %w", probe, err)
 		}
@@ -51,26 +52,27 @@ func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], found fu
 		if !found(d) {
 			break
 		}
+		d = Difference{} // its outcomes are the finder's now
 	}
 	return n, nil
 }
 
 // walk asks both sides about the probe, of one endpoint where that is enough and
-// the walker can. An error is the specification's.
+// the walker can; it takes the memory of the outcomes before. An error is the
+// specification's.
 func (d *Difference) walk(spec *eval.Evaluator, w emit.Walker) (err error) {
 	p, h := d.Probe.Packet, d.Probe.Host
 	narrow, ok := w.(emit.NarrowWalker)
-	if !ok || !d.Probe.One {
-		if d.Want, err = spec.Outcome(p, h); err == nil {
-			d.Got, d.Err = w.Walk(p, h)
-		}
+	var to netip.AddrPort
+	if d.Want, to, err = spec.Into(d.Want, p, h, ok && d.Probe.One); err != nil {
 		return err
 	}
-	var to netip.AddrPort
-	if d.Want, to, err = spec.One(p, h); err == nil {
-		d.Got, d.Err = narrow.WalkTo(p, h, to)
+	if ok {
+		d.Got, d.Err = narrow.WalkTo(d.Got, p, h, to)
+	} else {
+		d.Got, d.Err = w.Walk(p, h)
 	}
-	return err
+	return nil
 }
 
 // tell completes a difference for who reads it: both outcomes whole, and the way.

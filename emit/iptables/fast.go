@@ -66,7 +66,7 @@ func (b *builder) add(chain, comment string, a action, ms ...match) {
 // table has the rules in their chains' order, for readers, behind the jumps from
 // built-in chains if those are wanted.
 func (b *builder) table(name string, hooks bool) *table {
-	t := &table{name: name, chains: unseen(b.names)}
+	t := &table{name: name, brief: true, chains: unseen(b.names)}
 	if hooks {
 		t.rules = hooksFor(name, b.names)
 	}
@@ -250,7 +250,7 @@ func treeChain(prefix string, br branch) string {
 	if br.tier > 0 {
 		name += fmt.Sprint(" ", br.tier)
 	}
-	return prefix + hash(name)
+	return prefix + shortHash(name)
 }
 
 // hairpinChain asks, bit by bit from the lowest, whether source and destination

@@ -178,7 +178,7 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 			t.endpoint(chain, b, part[0], share{1, rest + 1, brief})
 			continue
 		}
-		to := natSplitPrefix + hash(fmt.Sprintf("%s %d", name, i))
+		to := natSplitPrefix + shortHash(fmt.Sprintf("%s %d", name, i))
 		if !t.nat.declare(to) {
 			t.fail(b)
 			return

@@ -10,8 +10,12 @@ import (
 // fault of svcc.
 func appendTable(b []byte, t *table) ([]byte, error) {
 	b = append(append(append(b, '*'), t.name...), '\n')
+	end := " - [0:0]\n"
+	if t.brief {
+		end = " -\n"
+	}
 	for _, c := range t.chains {
-		b = append(append(append(b, ':'), c...), " - [0:0]\n"...)
+		b = append(append(append(b, ':'), c...), end...)
 	}
 	for i := range t.rules {
 		var err error

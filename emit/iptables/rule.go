@@ -12,6 +12,7 @@ import (
 // table is one table of a restore input.
 type table struct {
 	name   string
+	brief  bool     // chains are declared without counters, which nobody reads
 	chains []string // user chains, in the order of declaration
 	rules  []rule   // in the order of writing
 }

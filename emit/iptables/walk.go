@@ -114,20 +114,20 @@ func (w *walker) Policy(hook string) eval.Verdict {
 
 // Walk gives a packet's outcome. Errors name line and rule.
 func (w *walker) Walk(p eval.Packet, h eval.Host) (eval.Outcome, error) {
-	return w.follow(p, h, netip.AddrPort{}, nil)
+	return w.follow(nil, p, h, netip.AddrPort{}, nil)
 }
 
 // WalkTo is Walk without the branches that DNAT sends elsewhere than to; all of
-// them where to is not valid.
-func (w *walker) WalkTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error) {
-	return w.follow(p, h, to, nil)
+// them where to is not valid. It takes the memory of into.
+func (w *walker) WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error) {
+	return w.follow(into, p, h, to, nil)
 }
 
 // Trace is Walk with every rule met that did something. Ways that part and
 // meet the same rule are one Hop, which has the sum of their shares.
 func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, error) {
 	t := &tracer{}
-	out, err := w.follow(p, h, netip.AddrPort{}, t)
+	out, err := w.follow(nil, p, h, netip.AddrPort{}, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,7 +146,7 @@ func (w *walker) Met(p eval.Packet, h eval.Host) (float64, error) {
 	return k.met, err
 }
 
-func (w *walker) follow(p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer) (eval.Outcome, error) {
+func (w *walker) follow(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer) (eval.Outcome, error) {
 	if f := w.rs.family; !f.Of(p.Src.Addr()) || !f.Of(p.Dst.Addr()) {
 		return nil, fmt.Errorf("packet %s: not of %s", p, f)
 	}
@@ -166,7 +166,7 @@ func (w *walker) follow(p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer
 	if err != nil {
 		return nil, err
 	}
-	out, err := k.outcome()
+	out, err := k.outcome(into)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +182,8 @@ func (w *walker) on(h eval.Host) eval.Host {
 }
 
 // outcome turns the ends that a run reached into branches.
-func (k *walk) outcome() ([]eval.Branch, error) {
-	out := make([]eval.Branch, len(k.ends))
+func (k *walk) outcome(into eval.Outcome) ([]eval.Branch, error) {
+	out := slices.Grow(into[:0], len(k.ends))[:len(k.ends)]
 	var again *walk
 	for i := range k.ends {
 		e := &k.ends[i]

@@ -36,7 +36,7 @@ func closed(text string, hooks bool) error {
 			open = false
 		case f[0][0] == ':':
 			name := f[0][1:]
-			if chains[name] || len(name) > 28 || len(f) != 3 || f[1] != "-" {
+			if chains[name] || len(name) > 28 || len(f) < 2 || len(f) > 3 || f[1] != "-" {
 				return fmt.Errorf("%s: %q", table, line)
 			}
 			chains[name] = true

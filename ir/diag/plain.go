@@ -27,7 +27,9 @@ func Plain(s string) string {
 
 // PlainLine is Plain for what is to stay on one line.
 func PlainLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Plain(s))
+	return oneLine.Replace(Plain(s))
 }
+
+var oneLine = strings.NewReplacer("\n", `\n`, "\t", `\t`)
 
 func hidden(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }

@@ -68,32 +68,29 @@ func (e *Evaluator) add(f ir.Frontend, proto ir.Protocol, r *row) {
 
 // Outcome is everything that may happen to a packet on a host.
 func (e *Evaluator) Outcome(p Packet, h Host) (Outcome, error) {
-	h = e.on(h)
-	c, err := e.choices(p, h)
-	if err != nil {
-		return nil, err
-	}
-	return e.outcome(p, h, c, c.endpoints)
+	out, _, err := e.Into(nil, p, h, false)
+	return out, err
 }
 
-// One is Outcome without the branches to other endpoints than one, which it
-// gives too: the client itself if it is among them, else one in the middle. It
-// is not valid where the packet goes to no endpoint; the outcome is whole then.
-func (e *Evaluator) One(p Packet, h Host) (Outcome, netip.AddrPort, error) {
+// Into is Outcome that takes the memory of into, for which its caller has no
+// more use. If one is set, branches to other endpoints than one are left out:
+// the client itself if it is among them, else one in the middle. That endpoint
+// is given too; it is not valid if nothing was left out.
+func (e *Evaluator) Into(into Outcome, p Packet, h Host, one bool) (Outcome, netip.AddrPort, error) {
 	h = e.on(h)
 	c, err := e.choices(p, h)
 	if err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	if len(c.endpoints) == 0 {
-		out, err := e.outcome(p, h, c, nil)
+	if len(c.endpoints) == 0 || !one {
+		out, err := e.outcome(into, p, h, c, c.endpoints)
 		return out, netip.AddrPort{}, err
 	}
 	i := slices.IndexFunc(c.endpoints, func(ep ir.Endpoint) bool { return ep.Addr == p.Src.Addr() })
 	if i < 0 {
 		i = len(c.endpoints) / 2
 	}
-	out, err := e.outcome(p, h, c, c.endpoints[i:i+1])
+	out, err := e.outcome(into, p, h, c, c.endpoints[i:i+1])
 	return out, c.endpoints[i].AddrPort(), err
 }
 
@@ -105,12 +102,12 @@ func (e *Evaluator) choices(p Packet, h Host) (choices, error) {
 }
 
 // outcome follows the packet to those endpoints of the choices.
-func (e *Evaluator) outcome(p Packet, h Host, c choices, to []ir.Endpoint) (Outcome, error) {
+func (e *Evaluator) outcome(into Outcome, p Packet, h Host, c choices, to []ir.Endpoint) (Outcome, error) {
 	if len(to) == 0 {
-		return Normalize([]Branch{e.follow(p, h, Branch{Share: Whole, To: p.Dst, Mark: p.Mark}, false)})
+		return Normalize(append(into[:0], e.follow(p, h, Branch{Share: Whole, To: p.Dst, Mark: p.Mark}, false)))
 	}
 	share := OneIn(uint64(len(c.endpoints)))
-	out := make([]Branch, 0, len(to))
+	out := slices.Grow(into[:0], len(to))
 	for _, ep := range to {
 		b := Branch{Share: share, To: ep.AddrPort(), DNAT: true, Mark: p.Mark, Sticky: c.sticky}
 		hairpin := e.hairpin(p, ep)

@@ -16,7 +16,7 @@ type Probe struct {
 	Packet  Packet
 	Host    Host
 	// One says that it is enough to look at one of the endpoints that the
-	// packet may go to (Evaluator.One chooses it), since another packet shows
+	// packet may go to (Evaluator.Into chooses it), since another packet shows
 	// the shares of all.
 	One bool
 }
