@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -40,7 +41,7 @@ func TestKernel(t *testing.T) {
 			test func(t *testing.T)
 		}{
 			{"ruleset", testRuleset}, {"engine", testEngine}, {"faults", testFaults}, {"schedulers", testSchedulers},
-			{"drain", testDrain}, {"modes", testModes}, {"missing scheduler", testMissingScheduler},
+			{"drain", testDrain}, {"modes", testModes}, {"namespaces", testNamespaces}, {"missing scheduler", testMissingScheduler},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				begun := time.Now()
@@ -435,6 +436,52 @@ func testModes(t *testing.T) {
 	bring(t, tg, iptablesRuleset())
 	if diff := cmp.Diff(before, dumpAll(t)); diff != "" {
 		t.Errorf("there and back (-want +got):\n%s", diff)
+	}
+}
+
+// Virtual servers of another namespace do not get in the way of reading ours.
+func testNamespaces(t *testing.T) {
+	const servers = 200 // more than the kernel prints in one go
+	fill := func(k Kernel) error {
+		for i := range servers {
+			s := Server{Key: spec.Key{Protocol: ir.TCP, Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 0, byte(i)}), 80)}, Scheduler: "rr"}
+			d := Destination{Address: netip.MustParseAddrPort("127.0.0.1:80"), Weight: i}
+			if err := errors.Join(k.Do(Op{Verb: AddServer, Server: s}), k.Do(Op{Verb: AddDestination, Server: s, Destination: d})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	k := &Netlink{}
+	defer k.Close()
+	box, err := k.Sandbox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	box.Do(func(k Kernel) {
+		tool(t, "link set lo up\n", "ip", "-batch", "-")
+		err = fill(k)
+	})
+	tool(t, "link set lo up\n", "ip", "-batch", "-")
+	if err := errors.Join(err, fill(k)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := k.Servers()
+	if err != nil || len(all) != servers {
+		t.Fatalf("%d virtual servers, %v", len(all), err)
+	}
+	for i, s := range all {
+		if len(s.Destinations) != 1 || s.Destinations[0].Weight != i {
+			t.Fatalf("%s has %v", s.Key, s.Destinations)
+		}
+	}
+	text, err := os.ReadFile(serversFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := readDestinations(text); err != nil || len(list) == servers {
+		t.Logf("the kernel's file has all %d virtual servers: this test shows nothing (%v)", len(list), err)
 	}
 }
 

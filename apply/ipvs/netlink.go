@@ -43,7 +43,10 @@ func (n *Netlink) open() (*kernel.Handle, error) {
 }
 
 // Servers implements Kernel. By netlink, the kernel lists the destinations of
-// one server only, so they are read from its file, all at once.
+// one server only, so they are read from its file, all at once. Where servers of
+// other network namespaces are about, the kernel counts these as well when it
+// goes on with the file after a page of it, and leaves out some of ours: of those
+// it is asked by netlink.
 func (n *Netlink) Servers() ([]*Server, error) {
 	h, err := n.open()
 	if err != nil {
@@ -63,10 +66,18 @@ func (n *Netlink) Servers() ([]*Server, error) {
 	}
 	var out []*Server
 	for _, svc := range all {
-		if s := serverOf(svc); s != nil {
-			s.Destinations = sorted(destinations[s.Key])
-			out = append(out, s)
+		s := serverOf(svc)
+		if s == nil {
+			continue
 		}
+		list, ok := destinations[s.Key]
+		if !ok {
+			if list, err = n.Destinations(s.Key); err != nil {
+				return nil, err
+			}
+		}
+		s.Destinations = sorted(list)
+		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b *Server) int { return a.Key.Compare(b.Key) })
 	return out, nil

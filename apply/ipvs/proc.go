@@ -14,8 +14,9 @@ import (
 // methodNames are the kernel's for the ways of forwarding, by their number.
 var methodNames = []string{"Masq", "Local", "Tunnel", "Route"}
 
-// readDestinations reads what /proc/net/ip_vs says of destinations. Servers by
-// firewall mark are passed over. The file has
+// readDestinations reads what /proc/net/ip_vs says of destinations; a server
+// without any is in the result too. Servers by firewall mark are passed over.
+// The file has
 //
 //	TCP  0A600001:0050 rr persistent 10800 FFFFFFFF
 //	  -> 0A800001:1F90      Masq    1      0          0
@@ -32,7 +33,9 @@ func readDestinations(text []byte) (map[spec.Key][]Destination, error) {
 		}
 		var err error
 		if w[0] != "->" {
-			key, known, err = readKey(w)
+			if key, known, err = readKey(w); known {
+				out[key] = nil
+			}
 		} else if known {
 			var d Destination
 			d, err = readDestination(w)

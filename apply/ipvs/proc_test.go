@@ -37,6 +37,7 @@ func TestReadDestinations(t *testing.T) {
 		{Protocol: ir.UDP, Address: netip.MustParseAddrPort("[fd00::1]:53")}: {
 			{Address: netip.MustParseAddrPort("[fd01::2]:53"), Weight: 65535, Connections: 1},
 		},
+		{Protocol: ir.SCTP, Address: netip.MustParseAddrPort("10.96.0.2:99")}: nil,
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Error(diff)
