@@ -98,7 +98,7 @@ func (l *lowering) serve(e *ir.Entry, k Key, s stranger) {
 		v.Flags = []string{"mh-port"} // as kube-proxy: connections of one client part
 	}
 	for _, ep := range s.endpoints {
-		v.Destinations = append(v.Destinations, Destination{Address: ep.AddrPort(), Weight: 1})
+		v.Destinations = append(v.Destinations, Destination{Address: ep.AddrPort(), Weight: weight(v.Scheduler)})
 		l.hairpin(e.Service.Protocol, ep)
 	}
 	slices.SortFunc(v.Destinations, func(a, b Destination) int { return a.Address.Compare(b.Address) })
@@ -110,6 +110,16 @@ func (l *lowering) serve(e *ir.Entry, k Key, s stranger) {
 	default:
 		l.guards = append(l.guards, guarded{k, s.sources})
 	}
+}
+
+// weight is a destination's, the same for all of a server. To ovf it is how many
+// connections it has room for: with kube-proxy's 1, a server of three refuses the
+// seventh (ipvsadm(8)).
+func weight(scheduler string) int {
+	if scheduler == "ovf" {
+		return 65535
+	}
+	return 1
 }
 
 // hairpin notes an endpoint that may be its own client.

@@ -129,6 +129,9 @@ func (a *applyCommand) compile(args []string, node string, stdin io.Reader) (*em
 		return nil, err
 	}
 	o.Stdin, o.DefaultNode = stdin, node
+	if err := withInterfaces(&o); err != nil {
+		return nil, err
+	}
 	r, err := compile(o, a.diagnosticFlags, a.streams, nil)
 	if err != nil {
 		return nil, err
