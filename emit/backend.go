@@ -10,13 +10,6 @@ import (
 	"svcc/ir/eval"
 )
 
-// Section is text in the native syntax of one tool.
-type Section struct {
-	Tool   string // "iptables-restore"
-	Family ir.Family
-	Text   []byte
-}
-
 // Options are what a user may choose about the text, not about its meaning.
 type Options struct {
 	Level int  // -O

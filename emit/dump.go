@@ -7,9 +7,11 @@ import (
 	"svcc/ir"
 )
 
-// ReadRules takes a ruleset file, or what iptables-save or ip6tables-save
-// printed (one after the other in any order), apart into sections. The ruleset
-// is nil for a dump. A broken seal is ErrSeal with the sections all the same.
+// ReadRules takes a ruleset file, or what tools printed of a node, apart into
+// sections: iptables-save and ip6tables-save, and in IPVS mode "ipset save",
+// "ip address show dev kube-ipvs0" and "ipvsadm -Sn", one after the other in any
+// order. The ruleset is nil for a dump. A broken seal is ErrSeal with the sections
+// all the same.
 func ReadRules(text []byte) ([]Section, *Ruleset, error) {
 	r, err := Unmarshal(text)
 	switch {
@@ -21,11 +23,12 @@ func ReadRules(text []byte) ([]Section, *Ruleset, error) {
 	if !IsRules(text) {
 		return nil, nil, ErrNotRuleset
 	}
-	return dumpSections(text), nil, nil
+	sections, err := dumpSections(text)
+	return sections, nil, err
 }
 
 // IsRules says whether a text is rules rather than a manifest: it has a
-// ruleset's first line, or the head of a table before anything but comments.
+// ruleset's first line, or begins, but for comments, as what a tool prints.
 func IsRules(text []byte) bool {
 	if bytes.HasPrefix(bytes.TrimPrefix(text, []byte(meta)), []byte(signature)) {
 		return true
@@ -33,7 +36,7 @@ func IsRules(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 && line[0] != '#' {
-			return line[0] == '*'
+			return line[0] == '*' || virtualTool(line) != ""
 		}
 	}
 	return false
@@ -48,16 +51,29 @@ type dump struct {
 	text   []byte
 }
 
-// dumpSections gives one section a family. A dump is of the family that the
+// dumpSections gives the sections of each family that has tables.
+func dumpSections(text []byte) ([]Section, error) {
+	tables, v := splitDump(text)
+	if v == nil {
+		return tableSections(text), nil
+	}
+	var out []Section
+	for _, s := range tableSections(tables) {
+		out = append(out, v.sections(s)...)
+	}
+	return out, v.complete(out)
+}
+
+// tableSections gives one section a family. A dump is of the family that the
 // comments in it name, else of the family that its addresses have.
-func dumpSections(text []byte) []Section {
+func tableSections(text []byte) []Section {
 	byFamily := map[ir.Family]*Section{}
 	for _, d := range dumps(text) {
 		if d.family == 0 {
 			d.family = guessFamily(d.text)
 		}
 		if byFamily[d.family] == nil {
-			byFamily[d.family] = &Section{Tool: "iptables-restore", Family: d.family}
+			byFamily[d.family] = &Section{Tool: ToolTables, Family: d.family}
 		}
 		byFamily[d.family].Text = append(byFamily[d.family].Text, d.text...)
 	}
@@ -123,8 +139,8 @@ func onlyComments(text []byte) bool {
 	return true
 }
 
-// sixth finds an IPv6 address as an argument of a rule.
-var sixth = regexp.MustCompile(`(?m)^-A .* (-d|-s|--to-destination) \[?[0-9a-f]*:`)
+// sixth finds an IPv6 address, or a set of IPv6's, as an argument of a rule.
+var sixth = regexp.MustCompile(`(?m)^-A .* ((-d|-s|--to-destination) \[?[0-9a-f]*:|--match-set KUBE-6-)`)
 
 func guessFamily(table []byte) ir.Family {
 	if sixth.Match(table) || bytes.Contains(table, []byte("icmp6-port-unreachable")) {

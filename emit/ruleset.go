@@ -100,19 +100,6 @@ func writeProgramLine(b *bytes.Buffer, line string) {
 	b.WriteString(row + line)
 }
 
-// usage tells a reader how to load the file.
-func (r *Ruleset) usage() []string {
-	how := "replaces both tables: for a node that has no rules of its own"
-	flag := ""
-	if !r.Head.Hooks {
-		how, flag = "changes nothing but the chains in it; jumps from the built-in chains are not in it", " --noflush"
-	}
-	if len(r.Sections) != 1 {
-		return []string{"Several sections: not to be fed to one tool. Write them to a folder (-o DIR/) and load each."}
-	}
-	return []string{fmt.Sprintf("Load: %s%s < this file; it %s.", r.Sections[0].Command(), flag, how)}
-}
-
 // ReadPrograms reads the Programs; none where the file was built with --bare.
 func (r *Ruleset) ReadPrograms() ([]*ir.Program, error) {
 	out := make([]*ir.Program, 0, len(r.Programs))
@@ -124,25 +111,6 @@ func (r *Ruleset) ReadPrograms() ([]*ir.Program, error) {
 		out = append(out, p)
 	}
 	return out, nil
-}
-
-// Command is the program that loads the section.
-func (s Section) Command() string {
-	if s.Tool == "iptables-restore" && s.Family == ir.IPv6 {
-		return "ip6tables-restore"
-	}
-	return s.Tool
-}
-
-// FileName is the section's name in a folder.
-func (s Section) FileName() string {
-	switch s.Command() {
-	case "iptables-restore":
-		return "iptables.rules"
-	case "ip6tables-restore":
-		return "ip6tables.rules"
-	}
-	return s.Tool + ".rules"
 }
 
 // Errors of Unmarshal that callers tell apart.

@@ -184,20 +184,14 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	return err
 }
 
-// like takes from a ruleset file what no flag says: its head, and how it tells
-// pods from others where a range does.
+// like takes from a ruleset file what no flag says: its head, how it tells pods
+// from others where a range does, and the addresses that the node has.
 func (d *diffCommand) like(o *compiler.Options, s *side) {
 	h := &s.ruleset.Head
 	o.DefaultNode = h.Node
-	var pods []string
+	podsAs(o, s.programs)
 	for _, p := range s.programs {
-		if p.Options.Pods.Kind == ir.DetectCIDR {
-			pods = append(pods, p.Options.Pods.Prefix.String())
-		}
-	}
-	if f := &o.Flags; f.ClusterCIDR == nil && f.DetectLocalMode == nil && o.Config == "" && len(pods) > 0 {
-		list := strings.Join(pods, ",")
-		f.ClusterCIDR = &list
+		o.LocalAddrs = append(o.LocalAddrs, ownOf(p)...)
 	}
 	for flag, take := range map[string]func(){
 		"mode":     func() { o.Mode = h.Mode },

@@ -46,7 +46,7 @@ func isDir(path string) bool {
 // build does not write are left-overs of an earlier one.
 var nativeFiles = []string{"iptables.rules", "ip6tables.rules", "nftables.nft", "ipset.rules", "addresses.ip", "ipvs.rules"}
 
-// writeDir writes a file a section, and the whole. Nothing is replaced before
+// writeDir writes a file a tool, and the whole. Nothing is replaced before
 // all of it is written: a disk that is full leaves what was there.
 func writeDir(rs *emit.Ruleset, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -65,7 +65,7 @@ func writeDir(rs *emit.Ruleset, dir string) error {
 		files = append(files, f)
 		return err
 	}
-	for _, s := range rs.Sections {
+	for _, s := range emit.Files(rs.Sections) {
 		if err := add(s.FileName(), s.Text); err != nil {
 			return err
 		}

@@ -98,15 +98,15 @@ func parseDestination(s string) (netip.AddrPort, ir.Protocol, error) {
 func walkerFor(args []string, o compiler.Options, d diagnosticFlags, s streams, f ir.Family) (emit.Walker, *ir.Program, error) {
 	if len(args) == 1 && args[0] != "-" {
 		if text, err := os.ReadFile(args[0]); err == nil && emit.IsRules(text) {
-			walkers, err := parseRules(args[0], text)
+			r, err := parseRules(args[0], text)
 			if err != nil {
 				return nil, nil, err
 			}
-			if walkers[f] == nil {
+			if r.walkers[f] == nil {
 				return nil, nil, fmt.Errorf("%s has no rules for %s", args[0], f)
 			}
-			p, err := compiler.Facts(o, f)
-			return walkers[f], p, err
+			p, err := r.facts(o, f)
+			return r.walkers[f], p, err
 		}
 	}
 	o.NoProof = false

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,9 @@ func newVerify(s streams) *cobra.Command {
 		Use:   "verify RULES PATH...",
 		Short: "Prove rules against manifests",
 		Long: "Prove that RULES mean what the manifests say: a ruleset file, or what iptables-save (and ip6tables-save) print on a node,\n" +
-			"whether svcc or kube-proxy programmed it. Each service and packet that differs is named. Rules of other programs are passed over.",
+			"whether svcc or kube-proxy programmed it. Each service and packet that differs is named. Rules of other programs are passed over.\n" +
+			"Of a node in IPVS mode, RULES have also what \"ipset save\", \"ip address show dev kube-ipvs0\" and \"ipvsadm -Sn\" print. The manifests\n" +
+			"are compiled in the mode that the rules are of, unless --mode says otherwise.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return errors.New("RULES and at least one PATH are needed")
@@ -37,59 +38,18 @@ func newVerify(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			c.as(&o, rules)
 			r, err := compile(o, d, s, nil)
 			if err != nil {
 				return err
 			}
-			return verify(s.out, rules, r, most)
+			return verify(s.out, rules.walkers, r, most)
 		},
 	}
 	c.register(cmd.Flags())
 	d.register(cmd.Flags())
 	cmd.Flags().IntVar(&most, "most", most, "show at most so many services in full")
 	return cmd
-}
-
-// readRules reads a ruleset file or a dump, by family.
-func readRules(path string, stdin io.Reader) (map[ir.Family]emit.Walker, error) {
-	var text []byte
-	var err error
-	if path == "-" {
-		text, err = io.ReadAll(stdin)
-	} else {
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parseRules(path, text)
-}
-
-func parseRules(path string, text []byte) (map[ir.Family]emit.Walker, error) {
-	sections, ruleset, err := emit.ReadRules(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	mode, hooked := "iptables", true
-	if ruleset != nil {
-		mode, hooked = ruleset.Head.Mode, ruleset.Head.Hooks
-	}
-	backend, ok := compiler.Backends[mode]
-	if !ok {
-		return nil, fmt.Errorf("%s: rules of mode %q cannot be read", path, mode)
-	}
-	walkers := map[ir.Family]emit.Walker{}
-	for _, s := range sections {
-		if walkers[s.Family] != nil {
-			return nil, fmt.Errorf("%s: two sections for %s", path, s.Family)
-		}
-		w, err := emit.ParseHooked(backend, s.Family, []emit.Section{s}, hooked)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, s.Family, err)
-		}
-		walkers[s.Family] = w
-	}
-	return walkers, nil
 }
 
 // verify compares every family of the manifests and tells what differs.

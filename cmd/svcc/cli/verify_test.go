@@ -17,7 +17,7 @@ func TestTwoSectionsForOneFamily(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Sections = append(r.Sections, s)
-	if _, err := parseRules("x", r.Marshal()); err == nil || !strings.Contains(err.Error(), "two sections for ipv4") {
+	if _, err := parseRules("x", r.Marshal()); err == nil || !strings.Contains(err.Error(), "two sections for ipv4 of iptables-restore") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"svcc/compiler"
+	"svcc/emit"
+	"svcc/ir"
+)
+
+// rules are a ruleset file, or what a node said that it has.
+type rules struct {
+	mode      string
+	walkers   map[ir.Family]emit.Walker
+	ruleset   *emit.Ruleset // nil for a dump
+	programs  []*ir.Program // of a ruleset
+	kubeProxy bool          // of IPVS mode, and not svcc's
+}
+
+// readRules reads a ruleset file or a dump.
+func readRules(path string, stdin io.Reader) (*rules, error) {
+	var text []byte
+	var err error
+	if path == "-" {
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseRules(path, text)
+}
+
+// parseRules parses each family's sections. The mode is a ruleset's own, or the
+// one that a dump's content tells.
+func parseRules(path string, text []byte) (*rules, error) {
+	sections, ruleset, err := emit.ReadRules(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r := &rules{mode: compiler.ModeIPTables, walkers: map[ir.Family]emit.Walker{}, ruleset: ruleset}
+	hooked := true
+	switch {
+	case ruleset != nil:
+		r.mode, hooked = ruleset.Head.Mode, ruleset.Head.Hooks
+		if r.programs, err = ruleset.ReadPrograms(); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	case emit.IsVirtual(sections):
+		r.mode, r.kubeProxy = compiler.ModeIPVS, !bytes.Contains(text, ownSet)
+	}
+	backend, ok := compiler.Backends[r.mode]
+	if !ok {
+		return nil, fmt.Errorf("%s: rules of mode %q cannot be read", path, r.mode)
+	}
+	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		own, err := sectionsOf(sections, f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(own) == 0 {
+			continue
+		}
+		if r.walkers[f], err = emit.ParseHooked(backend, f, own, hooked); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, f, err)
+		}
+	}
+	return r, nil
+}
+
+// sectionsOf are a family's, each tool's once: which of two is loaded depends on
+// the tool.
+func sectionsOf(list []emit.Section, f ir.Family) (out []emit.Section, err error) {
+	seen := map[string]bool{}
+	for _, s := range list {
+		if s.Family != f {
+			continue
+		}
+		if seen[s.Tool] {
+			return nil, fmt.Errorf("two sections for %s of %s", f, s.Tool)
+		}
+		seen[s.Tool] = true
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// ownSet is in svcc's rules of IPVS mode and not in kube-proxy's.
+var ownSet = []byte(" KUBE-NO-LOCAL-ENDPOINTS ")
+
+// as has manifests compiled as rules were made, where no flag says otherwise: in
+// their mode and, in IPVS mode, for the addresses that the node is known to have
+// and at the level at which svcc promises what they do. kube-proxy's promise no
+// more than level 0.
+func (c *compileFlags) as(o *compiler.Options, r *rules) {
+	if !c.flags.Changed("mode") {
+		o.Mode = r.mode
+	}
+	if o.Mode != compiler.ModeIPVS {
+		return
+	}
+	o.LocalAddrs = r.own()
+	switch {
+	case c.flags.Changed("optimize"):
+	case r.ruleset != nil:
+		o.Level = r.ruleset.Head.Level
+	case r.kubeProxy:
+		o.Level = 0
+	}
+}
+
+// own are the addresses of the node's interfaces, as far as rules tell them.
+func (r *rules) own() (out []netip.Addr) {
+	for _, p := range r.programs {
+		out = append(out, ownOf(p)...)
+	}
+	return out
+}
+
+func ownOf(p *ir.Program) []netip.Addr {
+	if p.Options.Virtual == nil {
+		return nil
+	}
+	return p.Options.Virtual.Own
+}
+
+// facts are what a ruleset and the flags, which win, say of the node.
+func (r *rules) facts(o compiler.Options, f ir.Family) (*ir.Program, error) {
+	o.Mode = r.mode
+	for _, p := range r.programs {
+		if p.Family != f {
+			continue
+		}
+		o.LocalAddrs = ownOf(p)
+		podsAs(&o, r.programs)
+		if o.DefaultNode = p.Node.Name; o.Flags.NodeIPs == nil && o.Flags.Node == nil && o.Config == "" && p.Node.IP.IsValid() {
+			o.Flags.NodeIPs = []netip.Addr{p.Node.IP}
+		}
+	}
+	return compiler.Facts(o, f)
+}
+
+// podsAs takes from Programs how pods are told from others, where a range does
+// and nothing else says.
+func podsAs(o *compiler.Options, programs []*ir.Program) {
+	var pods []string
+	for _, p := range programs {
+		if p.Options.Pods.Kind == ir.DetectCIDR {
+			pods = append(pods, p.Options.Pods.Prefix.String())
+		}
+	}
+	if f := &o.Flags; f.ClusterCIDR == nil && f.DetectLocalMode == nil && o.Config == "" && len(pods) > 0 {
+		list := strings.Join(pods, ",")
+		f.ClusterCIDR = &list
+	}
+}
