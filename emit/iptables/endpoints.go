@@ -47,7 +47,7 @@ func (c *serviceChains) endpointChain(e ir.Endpoint) {
 	if c.sticky() {
 		ms = append(ms, remember(chain))
 	}
-	if c.hairpins {
+	if !c.part {
 		c.natRule(chain, comment, jump(chainMarkMasq), sourceHost(e.Addr))
 	}
 	c.natRule(chain, comment, dnat{to: e.AddrPort()}, append(ms, protocol(c.name.Protocol))...)

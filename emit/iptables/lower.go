@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"fmt"
+	"strings"
 
 	"svcc/ir"
 )
@@ -15,7 +16,7 @@ type lowering struct {
 	g           *ir.Graph
 	filter, nat *table
 	quiet       bool // leave out the comments of endpoint rules
-	hairpins    bool // masquerade clients that are their own endpoint
+	part        bool // of nat alone, without hairpins: see Deliver
 }
 
 // lower lays a Graph out as kube-proxy does: chains, names, rules and their
@@ -46,7 +47,7 @@ func newLowering(g *ir.Graph) *lowering {
 		g:      g,
 		filter: &table{name: "filter", chains: []string{chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall}},
 		nat:    &table{name: "nat", chains: []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq}},
-		quiet:  g.Known > manyEndpoints, hairpins: true,
+		quiet:  g.Known > manyEndpoints,
 	}
 }
 
@@ -108,19 +109,23 @@ func (l *lowering) localnet() {
 func (l *lowering) nodePorts() {
 	o := &l.g.Options
 	lo := l.g.Family.Loopback()
+	comment := nodePortsComment
+	if l.part {
+		comment, _, _ = strings.Cut(nodePortsComment, ";")
+	}
 	if o.NodePorts.All {
 		ms := []match{destinationLocal}
 		if !o.LocalhostNodePorts {
 			ms = append(ms, destinationNot(lo))
 		}
-		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), ms...)
+		l.natRule(chainServices, comment, jump(chainNodePorts), ms...)
 		return
 	}
 	for _, a := range o.NodePorts.Addrs {
-		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destinationHost(a))
+		l.natRule(chainServices, comment, jump(chainNodePorts), destinationHost(a))
 	}
 	for _, p := range o.NodePorts.Prefixes {
-		l.natRule(chainServices, nodePortsComment, jump(chainNodePorts), destination(p), destinationLocal)
+		l.natRule(chainServices, comment, jump(chainNodePorts), destination(p), destinationLocal)
 	}
 }
 

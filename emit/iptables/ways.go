@@ -42,7 +42,7 @@ func deliverNat(g *ir.Graph, level int) (*table, error) {
 		return nat, err
 	}
 	l := newLowering(g)
-	l.hairpins = false
+	l.part = true
 	for _, s := range services(g) {
 		if err := l.service(s); err != nil {
 			return nil, err
