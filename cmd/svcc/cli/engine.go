@@ -26,6 +26,7 @@ type engineFlags struct {
 	lock, confirm, drain            time.Duration
 	dryRun, takeOver, allowShrink   bool
 	canaries                        bool // whether kube-proxy's are to go too
+	removing                        bool
 }
 
 // registerState registers what every such command has.

@@ -14,6 +14,7 @@ func newRemove(s streams) *cobra.Command {
 			"or a run was interrupted midway. Nothing else is touched. The state directory stays, so that svcc rollback can bring them back.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			e.removing = true
 			en, err := e.engine(s, quiet, true)
 			if err != nil {
 				return err

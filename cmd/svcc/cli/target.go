@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"net"
+	"net/netip"
 	"slices"
 
 	"svcc/apply"
@@ -27,10 +28,50 @@ func (e *engineFlags) aimAt(en *apply.Engine, mode string) {
 		en.Target = glue
 		return
 	}
-	en.Target = &ipvs.Target{
+	t := &ipvs.Target{
 		Glue: glue, Runner: tools, Kernel: &ipvs.Netlink{}, DrainTimeout: e.drain,
 		Modprobe: mode == compiler.ModeIPVS && !e.dryRun,
 	}
+	if e.removing || mode != compiler.ModeIPVS {
+		t.Exclude = excluded(en.State, rec)
+	}
+	en.Target = t
+}
+
+// excluded are the addresses whose virtual servers the ruleset in force leaves
+// alone. What is wrong with it is for the engine to say.
+func excluded(d *state.Dir, rec state.Record) []netip.Prefix {
+	rs := rulesetOfState(d, rec.Current)
+	if rs == nil {
+		return nil
+	}
+	programs, err := rs.ReadPrograms()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, p := range programs {
+		if v := p.Options.Virtual; v != nil {
+			out = append(out, v.Exclude...)
+		}
+	}
+	return out
+}
+
+// rulesetOfState reads one of the state directory; nil for what cannot be read.
+func rulesetOfState(d *state.Dir, sum string) *emit.Ruleset {
+	if sum == "" {
+		return nil
+	}
+	text, err := d.Ruleset(sum)
+	if err != nil {
+		return nil
+	}
+	rs, err := emit.Unmarshal(text)
+	if err != nil {
+		return nil
+	}
+	return rs
 }
 
 // hadIPVS says whether the node has, or may have, what IPVS mode makes.
@@ -48,15 +89,11 @@ func hadIPVS(d *state.Dir, rec state.Record) bool {
 func modeBefore(dir string) string {
 	d := state.At(dir)
 	rec, err := d.Record()
-	if err != nil || rec.Previous == "" {
-		return ""
-	}
-	text, err := d.Ruleset(rec.Previous)
 	if err != nil {
 		return ""
 	}
-	rs, err := emit.Unmarshal(text)
-	if err != nil {
+	rs := rulesetOfState(d, rec.Previous)
+	if rs == nil {
 		return ""
 	}
 	return rs.Head.Mode
