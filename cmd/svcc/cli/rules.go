@@ -97,7 +97,7 @@ var ownSet = []byte(" KUBE-NO-LOCAL-ENDPOINTS ")
 // as has manifests compiled as rules were made, where no flag says otherwise: in
 // their mode and, in IPVS mode, for the addresses that the node is known to have
 // and at the level at which svcc promises what they do. kube-proxy's promise no
-// more than level 0.
+// more than level 0, and let through what conntrack calls invalid.
 func (c *compileFlags) as(o *compiler.Options, r *rules) {
 	if !c.flags.Changed("mode") {
 		o.Mode = r.mode
@@ -112,6 +112,10 @@ func (c *compileFlags) as(o *compiler.Options, r *rules) {
 		o.Level = r.ruleset.Head.Level
 	case r.kubeProxy:
 		o.Level = 0
+	}
+	if r.kubeProxy && o.Flags.TCPBeLiberal == nil {
+		liberal := true
+		o.Flags.TCPBeLiberal = &liberal
 	}
 }
 
