@@ -17,6 +17,8 @@ type lowering struct {
 	inside []*ir.Entry                // entries that nat has a way for; see views.go
 	guards []guarded
 	bears  map[netip.Addr]bool
+
+	balancers map[balancer]bool
 }
 
 // guarded is a virtual server that only some sources may use: of the node's own
@@ -34,7 +36,7 @@ func lower(g *ir.Graph, level int) (*State, error) {
 	}
 	l := &lowering{
 		g: g, v: v, state: &State{Family: g.Family},
-		sets: map[string]map[string]bool{}, bears: map[netip.Addr]bool{},
+		sets: map[string]map[string]bool{}, bears: map[netip.Addr]bool{}, balancers: balancers(g),
 	}
 	for _, e := range g.Entries {
 		if err := l.entry(e); err != nil {
@@ -166,7 +168,7 @@ func (l *lowering) memberOfGuard(e *ir.Entry, k Key) {
 	l.add(setBalancerGuard, k.entry())
 	for _, p := range g.If.Sources {
 		switch {
-		case p.IsSingleIP() && l.isBalancer(e.Service, p.Addr()):
+		case p.IsSingleIP() && l.balancers[balancer{e.Service, p.Addr()}]:
 			l.add(setBalancerNode, k.entry()+","+p.Addr().String())
 		case p.IsSingleIP():
 			l.add(setBalancerRanges, k.entry()+","+p.Addr().String())
@@ -176,12 +178,21 @@ func (l *lowering) memberOfGuard(e *ir.Entry, k Key) {
 	}
 }
 
-// isBalancer says whether an address is one of a service port's load-balancer
-// addresses: the node's own packets to one come from it.
-func (l *lowering) isBalancer(name ir.PortName, a netip.Addr) bool {
-	return slices.ContainsFunc(l.g.Entries, func(e *ir.Entry) bool {
-		return e.Kind == ir.LoadBalancer && e.Service == name && e.Addr == a
-	})
+// balancers are the load-balancer addresses of each service port: the node's own
+// packets to one come from it.
+func balancers(g *ir.Graph) map[balancer]bool {
+	out := map[balancer]bool{}
+	for _, e := range g.Entries {
+		if e.Kind == ir.LoadBalancer {
+			out[balancer{e.Service, e.Addr}] = true
+		}
+	}
+	return out
+}
+
+type balancer struct {
+	service ir.PortName
+	addr    netip.Addr
 }
 
 // portSets are the sets of a node port.
