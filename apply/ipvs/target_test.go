@@ -322,6 +322,41 @@ func TestLoadOfIPTablesMode(t *testing.T) {
 	}
 }
 
+// What is live is what was applied, and what others have.
+func TestLive(t *testing.T) {
+	n := newNode()
+	strangers(n)
+	w := oldWorld()
+	w.change(func(v *spec.Server) { v.Timeout, v.Flags, v.Scheduler = 10800, []string{"mh-port"}, "mh" })
+	bring(t, target(n), w.ruleset())
+	for i, f := range families {
+		sections, err := target(n).Live(context.Background(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := spec.ReadState(f, sections)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(got.Glue), "-A KUBE-POSTROUTING -j MASQUERADE") {
+			t.Errorf("%s: glue is\n%s", f, got.Glue)
+		}
+		got.Servers = slices.DeleteFunc(got.Servers, func(v *spec.Server) bool {
+			return i == 0 && strings.HasPrefix(v.Destinations[0].Address.String(), "10.9.9.9")
+		})
+		for j, tool := range []string{spec.ToolSets, spec.ToolGlue, spec.ToolAddresses, spec.ToolServers} {
+			if tool == spec.ToolGlue {
+				continue
+			}
+			if diff := cmp.Diff(sortedLines(w.states[i].Sections()[j].Text), sortedLines(got.Sections()[j].Text)); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", f, tool, diff)
+			}
+		}
+	}
+}
+
+func sortedLines(text []byte) []string { return slices.Sorted(strings.Lines(string(text))) }
+
 // Wherever a run is killed, the next one gets to the end.
 func TestKilled(t *testing.T) {
 	for _, m := range moves {

@@ -172,11 +172,13 @@ func setServed(r *ruleParser, k condKind, v string) string {
 		}
 		c.x = uint32(n)
 	case condServedProto:
-		p, err := ir.ParseProtocol(v)
-		if err != nil {
-			return err.Error()
+		n, ok := protocolNames[v]
+		if !ok {
+			if n, ok = parseNumber(v); !ok {
+				return "not a protocol"
+			}
 		}
-		c.x = uint32(p)
+		c.x = n // a dump has the number
 	case condServedAddr:
 		a, err := netip.ParsePrefix(v)
 		if err != nil {

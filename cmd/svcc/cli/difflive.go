@@ -10,6 +10,7 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/iptables"
+	"svcc/apply/ipvs"
 	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
@@ -60,11 +61,19 @@ func (d *diffCommand) wanted(args []string) (*side, error) {
 // liveRules reads the kernel: each family's rules, to send packets through, and
 // which of ours an apply would add and remove.
 func liveRules(ctx context.Context, wanted *emit.Ruleset) (map[ir.Family]emit.Walker, []diff.Rule, error) {
-	if wanted.Head.Mode != "iptables" {
+	runner := apply.Exec{}
+	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
+	var target apply.Target = glue
+	walker := func(f ir.Family) (emit.Walker, error) { return liveWalker(ctx, runner, f) }
+	switch wanted.Head.Mode {
+	case compiler.ModeIPTables:
+	case compiler.ModeIPVS:
+		t := &ipvs.Target{Glue: glue, Runner: runner, Kernel: &ipvs.Netlink{}}
+		target = t
+		walker = func(f ir.Family) (emit.Walker, error) { return liveVirtual(ctx, t, f) }
+	default:
 		return nil, nil, fmt.Errorf("mode %q cannot be compared with the kernel", wanted.Head.Mode)
 	}
-	runner := apply.Exec{}
-	target := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
 	observed, err := target.Observe(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -79,11 +88,24 @@ func liveRules(ctx context.Context, wanted *emit.Ruleset) (map[ir.Family]emit.Wa
 	}
 	live := map[ir.Family]emit.Walker{}
 	for _, f := range wanted.Head.Families {
-		if live[f], err = liveWalker(ctx, runner, f); err != nil {
+		if live[f], err = walker(f); err != nil {
 			return nil, nil, err
 		}
 	}
 	return live, rules, nil
+}
+
+// liveVirtual reads virtual servers, and what is around them.
+func liveVirtual(ctx context.Context, t *ipvs.Target, f ir.Family) (emit.Walker, error) {
+	sections, err := t.Live(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	w, err := compiler.Backends[compiler.ModeIPVS].Parse(f, sections)
+	if err != nil {
+		return nil, fmt.Errorf("the node's virtual servers of %s: %w", f, err)
+	}
+	return w, nil
 }
 
 // liveWalker reads every table of a family that decides about packets.

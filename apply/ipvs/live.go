@@ -1,0 +1,56 @@
+package ipvs
+
+import (
+	"context"
+	"slices"
+
+	"svcc/apply"
+	"svcc/apply/iptables"
+	"svcc/emit"
+	spec "svcc/emit/ipvs"
+	"svcc/ir"
+)
+
+// Live reads all that decides about a family's packets, other programs' rules
+// and virtual servers as well, as sections of a ruleset.
+func (t *Target) Live(ctx context.Context, f ir.Family) ([]emit.Section, error) {
+	o, err := t.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := &o.state.Families[slices.Index(families, f)]
+	out := &spec.State{Family: f, Sets: own.Sets, Addresses: own.Addresses}
+	for _, s := range slices.Concat(own.Servers, o.foreign) {
+		if f.Of(s.Address.Addr()) {
+			out.Servers = append(out.Servers, s.spec())
+		}
+	}
+	slices.SortFunc(out.Servers, func(a, b *spec.Server) int { return a.Key.Compare(b.Key) })
+	for _, table := range []string{"filter", "nat"} {
+		text, err := t.Runner.Run(ctx, apply.Input{Tool: t.saveTool(f), Args: []string{"-t", table}})
+		if err != nil {
+			return nil, err
+		}
+		out.Glue = append(out.Glue, text...)
+	}
+	return out.Sections(), nil
+}
+
+func (t *Target) saveTool(f ir.Family) string {
+	if t.Glue.Command != nil {
+		return t.Glue.Command(f, "save")
+	}
+	return iptables.Flavour("")(f, "save")
+}
+
+// spec is a virtual server as a ruleset has it.
+func (s *Server) spec() *spec.Server {
+	out := &spec.Server{Key: s.Key, Scheduler: s.Scheduler, Flags: flagNames(s.Scheduler, s.Flags)}
+	if s.Flags&flagPersistent != 0 {
+		out.Timeout = int(s.Timeout)
+	}
+	for _, d := range s.Destinations {
+		out.Destinations = append(out.Destinations, spec.Destination{Address: d.Address, Weight: d.Weight})
+	}
+	return out
+}
