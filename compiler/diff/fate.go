@@ -56,6 +56,13 @@ func fates(before, after eval.Outcome) (b, a Fate) {
 	return b, a
 }
 
+// sameFate says that nobody but the hooks can tell two outcomes apart.
+func sameFate(o, p eval.Outcome) bool {
+	return slices.EqualFunc(o, p, func(a, b eval.Branch) bool {
+		return a.Share == b.Share && target(a) == target(b) && attributes(a) == attributes(b)
+	})
+}
+
 func fate(o eval.Outcome) Fate {
 	f := Fate{Verdict: verdict(o), Text: Describe(o)}
 	for _, b := range o {

@@ -115,11 +115,20 @@ func (s *sender) send(part *ir.Program, who clients) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", probe, err)
 		}
-		if !before.Equal(after) {
+		if s.differ(probe.Packet, before, after) {
 			s.keep(place[probe.Service], probe, who, before, after)
 		}
 	}
 	return nil
+}
+
+// differ says whether a difference is one to tell. Between modes every packet meets
+// other hooks: what counts there is where new ones end.
+func (s *sender) differ(p eval.Packet, before, after eval.Outcome) bool {
+	if before.Equal(after) || !modesDiffer(s.comparison.before, s.comparison.after) {
+		return !before.Equal(after)
+	}
+	return p.State == eval.New && p.Mark == 0 && !sameFate(before, after)
 }
 
 // manyKept is how many packets of one kind are kept: each has an outcome as

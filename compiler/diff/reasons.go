@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"svcc/ir"
 )
@@ -13,7 +14,7 @@ import (
 func equal(a, b *ir.ServicePort) bool {
 	return a.PortName == b.PortName && a.InternalPolicy == b.InternalPolicy && a.ExternalPolicy == b.ExternalPolicy &&
 		a.Usable == b.Usable && a.AffinitySeconds == b.AffinitySeconds && a.NodeAllowed == b.NodeAllowed &&
-		a.HealthCheckNodePort == b.HealthCheckNodePort && slices.Equal(a.Frontends, b.Frontends) &&
+		a.HealthCheckNodePort == b.HealthCheckNodePort && a.Scheduler == b.Scheduler && slices.Equal(a.Frontends, b.Frontends) &&
 		slices.Equal(a.Cluster, b.Cluster) && slices.Equal(a.Local, b.Local) &&
 		slices.Equal(a.Serving, b.Serving) && slices.Equal(a.SourceRanges, b.SourceRanges)
 }
@@ -21,7 +22,21 @@ func equal(a, b *ir.ServicePort) bool {
 func sameOptions(a, b *ir.Options) bool {
 	return a.MasqueradeMark == b.MasqueradeMark && a.MasqueradeAll == b.MasqueradeAll && a.LocalhostNodePorts == b.LocalhostNodePorts &&
 		a.DropInvalid == b.DropInvalid && a.Pods == b.Pods && a.NodePorts.All == b.NodePorts.All &&
-		slices.Equal(a.NodePorts.Addrs, b.NodePorts.Addrs) && slices.Equal(a.NodePorts.Prefixes, b.NodePorts.Prefixes)
+		slices.Equal(a.NodePorts.Addrs, b.NodePorts.Addrs) && slices.Equal(a.NodePorts.Prefixes, b.NodePorts.Prefixes) &&
+		sameVirtual(a.Virtual, b.Virtual)
+}
+
+// sameVirtual compares what packets can tell of the choices for virtual servers.
+func sameVirtual(a, b *ir.Virtual) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.HairpinLocal == b.HairpinLocal && slices.Equal(a.Own, b.Own)
+}
+
+// modesDiffer says that one side is of virtual servers and the other is not.
+func modesDiffer(a, b *ir.Program) bool {
+	return (a.Options.Virtual == nil) != (b.Options.Virtual == nil)
 }
 
 // reasons collects differences.
@@ -61,7 +76,39 @@ func nodeReasons(before, after *ir.Program) []Reason {
 	r.value("node ports at", a.NodePorts.String(), b.NodePorts.String())
 	r.value("localhost node ports", yes(a.LocalhostNodePorts), yes(b.LocalhostNodePorts))
 	r.value("drop invalid", yes(a.DropInvalid), yes(b.DropInvalid))
+	r.virtual(a.Virtual, b.Virtual)
 	return r
+}
+
+// virtual adds differences of the choices for virtual servers.
+func (r *reasons) virtual(a, b *ir.Virtual) {
+	if a == nil || b == nil {
+		r.value("mode", modeOf(a), modeOf(b))
+		return
+	}
+	r.value("scheduler", a.Scheduler, b.Scheduler)
+	r.value("own addresses", list(a.Own), list(b.Own))
+	r.value("remote endpoints as their own clients", yes(!a.HairpinLocal), yes(!b.HairpinLocal))
+	r.value("virtual servers left alone", list(a.Exclude), list(b.Exclude))
+	r.value("strict ARP", yes(a.StrictARP), yes(b.StrictARP))
+	r.value("TCP timeout", seconds(a.TCPTimeout), seconds(b.TCPTimeout))
+	r.value("TCP FIN timeout", seconds(a.TCPFinTimeout), seconds(b.TCPFinTimeout))
+	r.value("UDP timeout", seconds(a.UDPTimeout), seconds(b.UDPTimeout))
+}
+
+func modeOf(v *ir.Virtual) string {
+	if v == nil {
+		return "rules alone"
+	}
+	return "virtual servers"
+}
+
+func list[T fmt.Stringer](items []T) string {
+	var out []string
+	for _, x := range items {
+		out = append(out, x.String())
+	}
+	return orNone(strings.Join(out, " "))
 }
 
 func addrText(a netip.Addr) string {
@@ -102,6 +149,7 @@ func (p pair) reasons() []Reason {
 	r.value("internal policy", a.InternalPolicy, b.InternalPolicy)
 	r.value("external policy", a.ExternalPolicy, b.ExternalPolicy)
 	p.ranges(&r)
+	r.value("scheduler", schedulerOf(a), schedulerOf(b))
 	r.value("affinity", seconds(a.AffinitySeconds), seconds(b.AffinitySeconds))
 	r.value("health-check port", orNone(port(a.HealthCheckNodePort)), orNone(port(b.HealthCheckNodePort)))
 	p.endpoints(&r)
@@ -110,6 +158,13 @@ func (p pair) reasons() []Reason {
 		r = reasons{{What: "order", Kind: Changed}}
 	}
 	return r
+}
+
+func schedulerOf(s *ir.ServicePort) string {
+	if s.Scheduler == "" {
+		return "the node's"
+	}
+	return s.Scheduler
 }
 
 func seconds(n int) string {
