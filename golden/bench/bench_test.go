@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 		"rules 900 0",
 		"bytes 12345 0",
 		"",
-		"10000 services: all but load took 5.00 s of CPU (goal: 4, missed), peak memory was 300.0 MB (goal: 600, met)",
+		"10000 services: all but load took 5.00 s of CPU (goal: 2, missed), peak memory was 300.0 MB (goal: 600, met)",
 		"",
 	}
 	var got strings.Builder
@@ -88,7 +88,7 @@ func TestChildFailureIsReported(t *testing.T) {
 }
 
 func TestBuildIsMeasured(t *testing.T) {
-	m, err := measure(cluster.Options{Services: 50, DualStack: 0.5}, 2)
+	m, err := measure(cluster.Options{Services: 50, DualStack: 0.5}, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

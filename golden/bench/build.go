@@ -10,9 +10,9 @@ import (
 
 // build compiles the cluster in dir for its first node, with the proof, and
 // makes the whole ruleset file.
-func build(dir string) (built, error) {
+func build(dir string, level int) (built, error) {
 	o := compiler.NewOptions()
-	o.Paths = []string{dir}
+	o.Paths, o.Level = []string{dir}, level
 	node, pods := "node-0", cluster.PodCIDR+","+cluster.PodCIDR6
 	o.Flags.Node, o.Flags.ClusterCIDR = &node, &pods
 	r, err := compiler.Compile(o, nil)

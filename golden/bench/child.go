@@ -21,6 +21,7 @@ const childArg = "-child"
 type job struct {
 	Generate *cluster.Options // make this cluster in Dir; nil: build it
 	Dir      string
+	Level    int // -O of a build
 }
 
 // built is what a building child reports, in JSON.
@@ -46,7 +47,7 @@ type measured struct {
 }
 
 // measure generates a cluster and builds it as often as rounds says.
-func measure(o cluster.Options, rounds int) (best measured, err error) {
+func measure(o cluster.Options, level, rounds int) (best measured, err error) {
 	dir, err := os.MkdirTemp("", "svcc-bench-")
 	if err != nil {
 		return best, err
@@ -56,7 +57,7 @@ func measure(o cluster.Options, rounds int) (best measured, err error) {
 		return best, err
 	}
 	for i := range max(rounds, 1) {
-		m, err := runChild(job{Dir: dir})
+		m, err := runChild(job{Dir: dir, Level: level})
 		if err != nil {
 			return best, err
 		}
@@ -125,7 +126,7 @@ func child(args []string, out io.Writer) error {
 	if j.Generate != nil {
 		err = cluster.Generate(*j.Generate).WriteYAML(j.Dir)
 	} else {
-		report, err = build(j.Dir)
+		report, err = build(j.Dir, j.Level)
 	}
 	if err != nil {
 		return err

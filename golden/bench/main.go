@@ -29,6 +29,7 @@ func run(args []string, out io.Writer) error {
 	flags.Float64Var(&o.EndpointsPerService, "endpoints", 5, "endpoints of a Service, on average")
 	flags.Float64Var(&o.DualStack, "dual-stack", 0, "share of Services with both families")
 	flags.Uint64Var(&o.Seed, "seed", 1, "chooses the clusters")
+	level := flags.Int("level", 1, "-O of the builds")
 	rounds := flags.Int("rounds", 1, "builds of each cluster, of which the one with the least CPU time counts")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -40,7 +41,7 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 		o.Services = n
-		m, err := measure(o, *rounds)
+		m, err := measure(o, *level, *rounds)
 		if err != nil {
 			return fmt.Errorf("%d services: %w", n, err)
 		}
