@@ -172,6 +172,11 @@ func testSchedulers(t *testing.T) {
 	first := w.states[0].Servers[0].Scheduler
 	for i, v := range w.states[0].Servers[:len(ir.Schedulers)-1] {
 		v.Scheduler, v.Flags = w.states[0].Servers[i+1].Scheduler, nil
+		if v.Scheduler == "ovf" { // as many connections as its weight says
+			for j := range v.Destinations {
+				v.Destinations[j].Weight = 100
+			}
+		}
 	}
 	w.change(func(v *spec.Server) { v.Scheduler, v.Flags = first, nil })
 	m.writes = nil
@@ -179,8 +184,36 @@ func testSchedulers(t *testing.T) {
 	if diff := cmp.Diff(section(w.ruleset(), ""), servers(t)); diff != "" {
 		t.Error(diff)
 	}
-	if len(m.writes) != len(ir.Schedulers) {
+	if len(m.writes) != len(ir.Schedulers)+2 {
 		t.Errorf("%q", m.writes)
+	}
+	balance(t, w)
+}
+
+// balance sends connections from one client to each virtual server of a world,
+// which have the same two destinations.
+func balance(t *testing.T, w *world) {
+	tool(t, "link set lo up\naddress add 10.0.0.1/32 dev lo\naddress add 10.0.0.2/32 dev lo\n", "ip", "-batch", "-")
+	first, second := serve(t, "10.0.0.1:80"), serve(t, "10.0.0.2:80")
+	const connections = 8
+	for _, v := range w.states[0].Servers {
+		a, b := len(first), len(second)
+		for range connections {
+			dial(t, v.Address.String())
+		}
+		a, b = len(first)-a, len(second)-b
+		right := false
+		switch v.Scheduler {
+		case "rr", "wrr", "lc", "wlc", "sed", "nq": // the connections stay, and count
+			right = a == connections/2 && b == connections/2
+		case "sh", "dh", "mh", "fo", "ovf": // one client, one address; the first until it is full
+			right = a == connections && b == 0 || a == 0 && b == connections
+		case "lblc", "lblcr": // the same one, unless that has much more to do than another
+			right = a+b == connections
+		}
+		if !right {
+			t.Errorf("%s: %d and %d connections", v.Scheduler, a, b)
+		}
 	}
 }
 

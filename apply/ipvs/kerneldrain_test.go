@@ -81,7 +81,7 @@ func serve(t *testing.T, address string) chan struct{} {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	count := make(chan struct{}, 100)
+	count := make(chan struct{}, 1000)
 	go func() {
 		for {
 			c, err := l.Accept()

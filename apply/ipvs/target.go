@@ -204,6 +204,7 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	if err != nil {
 		return err
 	}
+	have.adopt(want.state)
 	at, err := t.glueBackAt(want)
 	if err != nil {
 		return err
@@ -214,6 +215,20 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	}
 	_, _, err = t.drained(append(drainages(have.state, want.state), back.drains()...))
 	return err
+}
+
+// adopt takes for ours what was ours: virtual servers that were excluded stay
+// when what proved them to be ours goes.
+func (o *observed) adopt(was *state) {
+	for i := range families {
+		f := &o.state.Families[i]
+		for _, s := range o.foreign {
+			if was.Families[i].server(s.Key) != nil {
+				f.Servers = append(f.Servers, s)
+			}
+		}
+		slices.SortFunc(f.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
+	}
 }
 
 // glueBackAt says when to restore the glue: before the servers that need it;

@@ -212,3 +212,37 @@ func TestDriftIsMended(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What a ruleset says of timeouts, and of whose servers to leave alone, is in
+// its Programs.
+func TestOptionsOfPrograms(t *testing.T) {
+	var program strings.Builder
+	promise := &ir.Program{Family: ir.IPv4, Options: ir.Options{MasqueradeMark: 1 << 14, Virtual: &ir.Virtual{
+		Scheduler: "rr", Exclude: []netip.Prefix{netip.MustParsePrefix("10.96.0.3/32")}, TCPTimeout: 600, UDPTimeout: 60,
+	}}}
+	if err := promise.Print(&program, false); err != nil {
+		t.Fatal(err)
+	}
+	n := newNode()
+	tg := target(n)
+	bring(t, tg, oldWorld().ruleset())
+	before := n.dump()
+	rs := newerWorld().ruleset()
+	rs.Programs = []string{program.String()}
+	old, p := plans(t, tg, rs)
+	if err := tg.Commit(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+	if want := (Timeouts{600, 120, 60}); n.timeouts != want {
+		t.Errorf("timeouts are %v, want %v", n.timeouts, want)
+	}
+	if n.servers[spec.Key{Protocol: ir.TCP, Address: netip.MustParseAddrPort("10.96.0.3:443")}] == nil {
+		t.Error("an excluded virtual server was taken away")
+	}
+	if err := tg.Restore(context.Background(), old); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, n.dump()); diff != "" {
+		t.Error(diff)
+	}
+}
