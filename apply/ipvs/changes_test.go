@@ -14,14 +14,9 @@ func TestChanges(t *testing.T) {
 	tg := target(newNode())
 	bring(t, tg, newWorld().cluster("tcp 10.96.0.1:80 rr", "10.0.0.1:80").ruleset())
 	rs := newWorld().cluster("tcp 10.96.0.1:80 sh", "10.0.0.2:80").nodePort("udp 192.0.2.1:30053 rr").ruleset()
-	var program strings.Builder
-	promise := &ir.Program{Family: ir.IPv4, Options: ir.Options{MasqueradeMark: 1 << 14}, Services: []*ir.ServicePort{{
+	rs.Programs = []string{programText(t, nil, &ir.ServicePort{
 		PortName: ir.PortName{Namespace: "demo", Name: "dns", Port: "x", Protocol: ir.UDP}, Frontends: []ir.Frontend{{Kind: ir.NodePort, Port: 30053}},
-	}}}
-	if err := promise.Print(&program, false); err != nil {
-		t.Fatal(err)
-	}
-	rs.Programs = append(rs.Programs, program.String())
+	})}
 	_, p := plans(t, tg, rs)
 	var got strings.Builder
 	for _, c := range p.Rules() {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/netip"
 	"os"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"svcc/apply"
-	statedir "svcc/apply/state"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
 	"svcc/golden/lab"
@@ -35,7 +32,7 @@ func TestKernel(t *testing.T) {
 			test func(t *testing.T)
 		}{
 			{"ruleset", testRuleset}, {"engine", testEngine}, {"faults", testFaults}, {"schedulers", testSchedulers},
-			{"drain", testDrain}, {"modes", testModes}, {"namespaces", testNamespaces}, {"missing scheduler", testMissingScheduler},
+			{"drain", testDrain}, {"settings", testSettings}, {"modes", testModes}, {"namespaces", testNamespaces}, {"missing scheduler", testMissingScheduler},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				begun := time.Now()
@@ -78,10 +75,7 @@ func persistent(v *spec.Server) { v.Timeout = 10800 }
 // The whole protocol: a fault ends in the old state, and the next run works.
 func testEngine(t *testing.T) {
 	m := newMachine()
-	e := &apply.Engine{
-		Target: m.target(), State: statedir.At(t.TempDir()), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Options: apply.Options{Mode: "ipvs", Who: "test", LockTimeout: time.Second},
-	}
+	e := m.engine(t)
 	ctx := context.Background()
 	if r, err := e.Apply(ctx, oldWorld().ruleset()); err != nil || !r.Wrote {
 		t.Fatalf("%+v, %v", r, err)
@@ -113,6 +107,41 @@ func testEngine(t *testing.T) {
 	}
 	if _, err := e.Remove(ctx); err != nil || servers(t) != "" {
 		t.Fatalf("removed: %v\n%s", err, servers(t))
+	}
+}
+
+// The settings that virtual servers need are set with them, and put back.
+func testSettings(t *testing.T) {
+	get := func() (out string) {
+		for _, name := range []string{"ip_forward", "vs/conntrack", "vs/expire_nodest_conn", "vs/expire_quiescent_template", "conf/all/arp_ignore", "conf/all/arp_announce"} {
+			text, err := os.ReadFile("/proc/sys/net/ipv4/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += strings.TrimSpace(string(text))
+		}
+		return out
+	}
+	rs := oldWorld().ruleset()
+	rs.Programs = []string{programText(t, &ir.Virtual{Scheduler: "rr", StrictARP: true, TCPTimeout: 77})}
+	e := newMachine().engine(t)
+	for _, c := range []struct {
+		what, want string
+		do         func() (apply.Report, error)
+	}{
+		{"before", "000000", func() (apply.Report, error) { return apply.Report{}, nil }},
+		{"applied", "111112", func() (apply.Report, error) { return e.Apply(t.Context(), rs) }},
+		{"removed", "100000", func() (apply.Report, error) { return e.Remove(t.Context()) }},
+	} {
+		if _, err := c.do(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if got := get(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	if out := tool(t, "", "ipvsadm", "-L", "--timeout"); !strings.Contains(out, ": 77 120 300") {
+		t.Errorf("timeouts: %s", out)
 	}
 }
 

@@ -3,6 +3,8 @@ package ipvs
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/iptables"
+	statedir "svcc/apply/state"
 	"svcc/apply/sums"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
@@ -30,6 +33,14 @@ func newMachine() *machine { return &machine{Kernel: &Netlink{}, Runner: apply.E
 
 func (m *machine) target() *Target {
 	return &Target{Glue: &iptables.Target{Runner: m, LockTimeout: 5 * time.Second, Kernel: sums.Kernel{}}, Runner: m, Kernel: m}
+}
+
+// engine has a state directory of its own.
+func (m *machine) engine(t *testing.T) *apply.Engine {
+	return &apply.Engine{
+		Target: m.target(), State: statedir.At(t.TempDir()), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Options: apply.Options{Mode: "ipvs", Who: "test", LockTimeout: time.Second},
+	}
 }
 
 func (m *machine) write(what string, do func() error) error {

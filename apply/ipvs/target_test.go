@@ -216,19 +216,14 @@ func TestDriftIsMended(t *testing.T) {
 // What a ruleset says of timeouts, and of whose servers to leave alone, is in
 // its Programs.
 func TestOptionsOfPrograms(t *testing.T) {
-	var program strings.Builder
-	promise := &ir.Program{Family: ir.IPv4, Options: ir.Options{MasqueradeMark: 1 << 14, Virtual: &ir.Virtual{
-		Scheduler: "rr", Exclude: []netip.Prefix{netip.MustParsePrefix("10.96.0.3/32")}, TCPTimeout: 600, UDPTimeout: 60,
-	}}}
-	if err := promise.Print(&program, false); err != nil {
-		t.Fatal(err)
-	}
 	n := newNode()
 	tg := target(n)
 	bring(t, tg, oldWorld().ruleset())
 	before := n.dump()
 	rs := newerWorld().ruleset()
-	rs.Programs = []string{program.String()}
+	rs.Programs = []string{programText(t, &ir.Virtual{
+		Scheduler: "rr", Exclude: []netip.Prefix{netip.MustParsePrefix("10.96.0.3/32")}, TCPTimeout: 600, UDPTimeout: 60,
+	})}
 	old, p := plans(t, tg, rs)
 	if err := tg.Commit(context.Background(), p); err != nil {
 		t.Fatal(err)

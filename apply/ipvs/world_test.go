@@ -213,3 +213,14 @@ func bring(t *testing.T, tg *Target, rs *emit.Ruleset) *plan {
 	}
 	return p
 }
+
+// programText is a Program that promises services and has options of its mode.
+func programText(t *testing.T, v *ir.Virtual, services ...*ir.ServicePort) string {
+	t.Helper()
+	var b strings.Builder
+	p := &ir.Program{Family: ir.IPv4, Options: ir.Options{MasqueradeMark: 1 << 14, Virtual: v}, Services: services}
+	if err := p.Print(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
