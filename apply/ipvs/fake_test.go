@@ -33,11 +33,13 @@ type node struct {
 	schedulers     []string
 	holds          int // how often sets are still in use after their rules went
 
-	box    *node // where tools run, if not here
-	writes []string
-	failAt int               // the number of the write that fails, from 1
-	late   bool              // it is done, and fails all the same
-	after  func(what string) // is called after each write that was done
+	halving bool  // the write under way
+	box     *node // where tools run, if not here
+	writes  []string
+	failAt  int               // the number of the write that fails, from 1
+	late    bool              // it is done, and fails all the same
+	half    bool              // of what ipset was to restore, half is done
+	after   func(what string) // is called after each write that was done
 }
 
 type nodeSet struct {
@@ -62,7 +64,8 @@ var errInjected = errors.New("injected fault")
 func (n *node) write(what string, do func() error) error {
 	n.writes = append(n.writes, what)
 	fails := len(n.writes) == n.failAt
-	if fails && !n.late {
+	n.halving = fails && n.half && what == "ipset restore"
+	if fails && !n.late && !n.halving {
 		return errInjected
 	}
 	if err := do(); err != nil {
@@ -123,8 +126,14 @@ func (n *node) ipset(in apply.Input) ([]byte, error) {
 }
 
 func (n *node) restoreSets(in apply.Input) error {
-	line := 0
+	line, end := 0, strings.Count(string(in.Stdin), "\n")
+	if n.halving {
+		end /= 2
+	}
 	for text := range strings.Lines(string(in.Stdin)) {
+		if line == end {
+			break
+		}
 		line++
 		if err := n.setLine(strings.Fields(text)); err != nil {
 			said := fmt.Sprintf("ipset v7.17: Error in line %d: %v", line, err)

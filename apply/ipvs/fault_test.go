@@ -26,6 +26,7 @@ var moves = []struct {
 	{"change", func() *emit.Ruleset { return oldWorld().ruleset() }, func() *emit.Ruleset { return newerWorld().ruleset() }},
 	{"remove", func() *emit.Ruleset { return oldWorld().ruleset() }, nil},
 	{"from iptables", iptablesRuleset, func() *emit.Ruleset { return oldWorld().ruleset() }},
+	{"swap", func() *emit.Ruleset { return manyWorld(0, 64).ruleset() }, func() *emit.Ruleset { return manyWorld(15, 32).ruleset() }},
 	{"to iptables", func() *emit.Ruleset { return oldWorld().ruleset() }, iptablesRuleset},
 }
 
@@ -40,9 +41,9 @@ func made(f func() *emit.Ruleset) *emit.Ruleset {
 // exactly what was before; a second Restore writes nothing. Until then every
 // virtual server can be told to be ours or not.
 func TestFaults(t *testing.T) {
-	for i := range 2 * len(moves) {
-		m, late := moves[i/2], i%2 == 1
-		t.Run(fmt.Sprintf("%s, late %v", m.name, late), func(t *testing.T) {
+	for i := range 3 * len(moves) {
+		m, kind := moves[i/3], []string{"not done", "done", "half done"}[i%3]
+		t.Run(m.name+", "+kind, func(t *testing.T) {
 			total := 0
 			for at := 1; ; at++ {
 				n := newNode()
@@ -51,7 +52,7 @@ func TestFaults(t *testing.T) {
 				bring(t, tg, made(m.from))
 				before := n.dump()
 				old, p := plans(t, tg, made(m.to))
-				n.writes, n.failAt, n.late = nil, at, late
+				n.writes, n.failAt, n.late, n.half = nil, at, kind == "done", kind == "half done"
 				err := tg.Commit(context.Background(), p)
 				if err == nil {
 					total = at - 1
@@ -168,7 +169,7 @@ func TestKilled(t *testing.T) {
 			tg := target(n)
 			bring(t, tg, made(m.from))
 			_, p := plans(t, tg, made(m.to))
-			n.writes, n.failAt = nil, at
+			n.writes, n.failAt, n.half = nil, at, at%2 == 1
 			if tg.Commit(context.Background(), p) == nil {
 				break
 			}

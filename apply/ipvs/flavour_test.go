@@ -46,6 +46,8 @@ func TestFlavours(t *testing.T) {
 			for range 3 {
 				bring(t, tg, oldWorld().ruleset())
 				bring(t, tg, newerWorld().ruleset())
+				bring(t, tg, manyWorld(0, 64).ruleset())
+				bring(t, tg, manyWorld(15, 32).ruleset())
 				bring(t, tg, nil)
 			}
 			if out := tool(t, "", "ipset", "list", "-n"); out != "" {

@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -161,6 +162,22 @@ func newerWorld() *world {
 		nodePort("tcp 192.0.2.1:30081 rr", "10.0.0.1:8080").
 		cluster("tcp [fd00::1]:80 rr", "[fd01::1]:8080", "[fd01::2]:8080").
 		cluster("tcp [fd00::2]:80 rr")
+}
+
+// manyWorld has 20 services from a number on, and sets of a size.
+func manyWorld(from, size int) *world {
+	w := newWorld()
+	for i := from; i < from+20; i++ {
+		w.cluster(fmt.Sprintf("tcp 10.96.0.%d:80 rr", i), fmt.Sprintf("10.0.0.%d:80", i))
+	}
+	for _, s := range w.states {
+		for _, set := range s.Sets {
+			if set.MaxElem > 0 {
+				set.MaxElem = size
+			}
+		}
+	}
+	return w
 }
 
 // target is a Target for a node.
