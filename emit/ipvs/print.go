@@ -56,25 +56,33 @@ func (s *State) addressesText() []byte {
 
 // serversText is as "ipvsadm -Sn" prints it, in the order of keys.
 func (s *State) serversText() []byte {
-	var b strings.Builder
+	var b []byte
 	for _, v := range s.Servers {
-		key := v.Key.String()
-		fmt.Fprintf(&b, "-A %s -s %s", key, v.Scheduler)
-		if v.Timeout > 0 {
-			fmt.Fprintf(&b, " -p %d", v.Timeout)
-			if s.Family == ir.IPv6 {
-				b.WriteString(" -M 128")
-			}
-		}
-		if len(v.Flags) > 0 {
-			fmt.Fprintf(&b, " -b %s", strings.Join(v.Flags, ","))
-		}
-		b.WriteByte('\n')
-		for _, d := range v.Destinations {
-			fmt.Fprintf(&b, "-a %s -r %s -m -w %d\n", key, d.Address, d.Weight)
+		for _, line := range v.Lines(s.Family) {
+			b = append(append(b, line...), '\n')
 		}
 	}
-	return []byte(b.String())
+	return b
+}
+
+// Lines are a virtual server and its destinations as "ipvsadm -Sn" prints them.
+func (v *Server) Lines(f ir.Family) []string {
+	key := v.Key.String()
+	head := fmt.Sprintf("-A %s -s %s", key, v.Scheduler)
+	if v.Timeout > 0 {
+		head += fmt.Sprintf(" -p %d", v.Timeout)
+		if f == ir.IPv6 {
+			head += " -M 128"
+		}
+	}
+	if len(v.Flags) > 0 {
+		head += " -b " + strings.Join(v.Flags, ",")
+	}
+	out := []string{head}
+	for _, d := range v.Destinations {
+		out = append(out, fmt.Sprintf("-a %s -r %s -m -w %d", key, d.Address, d.Weight))
+	}
+	return out
 }
 
 // options are ipvsadm's for each protocol.

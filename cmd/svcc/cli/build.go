@@ -68,6 +68,9 @@ func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.
 	if err := refuseRules(o.Paths); err != nil {
 		return nil, err
 	}
+	if o.Flags.Scheduler != nil && o.Mode != compiler.ModeIPVS {
+		return nil, fmt.Errorf("--scheduler is of virtual servers, which mode %s has none of: --mode %s has", o.Mode, compiler.ModeIPVS)
+	}
 	r, err := compiler.Compile(o, observe)
 	if err != nil {
 		return nil, exit{exitRefused, err}

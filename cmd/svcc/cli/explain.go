@@ -33,7 +33,8 @@ func newExplain(s streams) *cobra.Command {
 		Use:   "explain NS/NAME[:PORT] PATH... | CODE",
 		Short: "Tell what a Service becomes, and why",
 		Long: "Tell what a Service, or one port of it, becomes on a node: its promise, how a packet is decided, who is sent where with which\n" +
-			"share, the names of its chains, and what svcc has to say about it. Or tell what the CODE of a finding means.",
+			"share, the names of its chains, in ipvs mode its virtual servers, addresses and entries of sets, and what svcc has to say about it.\n" +
+			"Or tell what the CODE of a finding means.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if code := strings.ToUpper(args[0]); strings.HasPrefix(code, "SVCC") {
@@ -152,6 +153,11 @@ func (x *explained) print(w io.Writer) error {
 	if err := x.flows(w, &part); err != nil {
 		return err
 	}
+	if x.Program.Options.Virtual != nil {
+		if err := x.virtual(w, &part); err != nil {
+			return err
+		}
+	}
 	return x.chains(w, &part)
 }
 
@@ -209,7 +215,7 @@ func (x *explained) chains(w io.Writer, part *ir.Program) error {
 }
 
 // ofServices are the names of chains that stand for a part of a service port.
-var ofServices = regexp.MustCompile(`^KUBE-(SVC|SVL|EXT|FW|SEP)-[A-Z2-7]{16}$`)
+var ofServices = regexp.MustCompile(`^KUBE-(SVC|SVL|EXT|FW|SEP|SVCC)-[A-Z2-7]{16}$`)
 
 // walker reads the family's own text back.
 func (x *explained) walker() (emit.Walker, error) {
