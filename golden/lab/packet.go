@@ -98,7 +98,11 @@ func seal(b []byte, f Flow) {
 	case ir.TCP:
 		be.PutUint16(b[16:], checksum(b, pseudo(f.Src.Addr(), f.Dst.Addr(), f.Protocol, len(b))))
 	case ir.UDP:
-		be.PutUint16(b[6:], checksum(b, pseudo(f.Src.Addr(), f.Dst.Addr(), f.Protocol, len(b))))
+		sum := checksum(b, pseudo(f.Src.Addr(), f.Dst.Addr(), f.Protocol, len(b)))
+		if sum == 0 {
+			sum = 0xffff // 0 would say that there is none (RFC 768)
+		}
+		be.PutUint16(b[6:], sum)
 	case ir.SCTP:
 		binary.LittleEndian.PutUint32(b[8:], sctpSum(b))
 	}

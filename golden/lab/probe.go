@@ -133,7 +133,7 @@ func (l *Lab) setMarks(flows []Flow) (map[uint32]uint8, error) {
 		class := uint8(len(classes) + 1)
 		classes[f.Mark] = class
 		for _, chain := range []string{"PREROUTING", "OUTPUT"} {
-			fmt.Fprintf(&rules, "-A %s -m dscp --dscp %d -j MARK --set-mark %#x\n", chain, class, f.Mark)
+			fmt.Fprintf(&rules, "-A %s -m mark --mark 0 -m dscp --dscp %d -j MARK --set-mark %#x\n", chain, class, f.Mark)
 		}
 	}
 	if len(classes) == 0 {
