@@ -19,7 +19,10 @@ import (
 type settings struct {
 	resolve.Options
 	list diag.List
-	pos  diag.Pos // of the configuration, where a fault can come from it
+	pos  diag.Pos                   // of the configuration, where a fault can come from it
+	at   func(path ...any) diag.Pos // of a field of the configuration
+
+	schedulerAt diag.Pos // of the field that chose it
 }
 
 // merge gives the options for resolving. The configuration is the one of
@@ -33,7 +36,7 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	switch len(set.ProxyConfigs) {
 	case 0:
 	case 1:
-		s.pos = set.ProxyConfigs[0].Pos
+		s.pos, s.at = set.ProxyConfigs[0].Pos, set.ProxyConfigs[0].At
 		s.config(set.ProxyConfigs[0].Value)
 	default:
 		d := s.list.Add(diag.BadOption, set.ProxyConfigs[1].Pos, "", "two KubeProxyConfigurations are given")
@@ -44,8 +47,10 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	return s.Options, s.list
 }
 
-func (s *settings) fault(format string, args ...any) {
-	s.list.Add(diag.BadOption, s.pos, "", format, args...)
+func (s *settings) fault(format string, args ...any) { s.faultAt(s.pos, format, args...) }
+
+func (s *settings) faultAt(pos diag.Pos, format string, args ...any) {
+	s.list.Add(diag.BadOption, pos, "", format, args...)
 }
 
 func (s *settings) config(c *manifest.ProxyConfig) {
@@ -99,8 +104,8 @@ func (s *settings) flags(f Flags) {
 	set(&s.MasqueradeAll, f.MasqueradeAll)
 	set(&s.MasqueradeBit, f.MasqueradeBit)
 	set(&s.TCPBeLiberal, f.TCPBeLiberal)
-	if s.Virtual != nil {
-		set(&s.Virtual.Scheduler, f.Scheduler)
+	if s.Virtual != nil && f.Scheduler != nil {
+		s.Virtual.Scheduler, s.schedulerAt = *f.Scheduler, diag.Pos{}
 	}
 }
 
@@ -150,7 +155,7 @@ func (s *settings) check() {
 	}
 	s.checkNodePortAddresses()
 	if v := s.Virtual; v != nil && !slices.Contains(ir.Schedulers, v.Scheduler) {
-		s.fault("scheduler %q is none of %s", v.Scheduler, strings.Join(ir.Schedulers, ", "))
+		s.faultAt(s.schedulerAt, "scheduler %q is none of %s", v.Scheduler, strings.Join(ir.Schedulers, ", "))
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 func (s *settings) virtualConfig(c *manifest.ProxyConfigIPVS) {
 	v := s.Virtual
 	if c.Scheduler != "" {
-		v.Scheduler = c.Scheduler
+		v.Scheduler, s.schedulerAt = c.Scheduler, s.at("ipvs", "scheduler")
 	}
 	v.StrictARP = c.StrictARP
-	for _, text := range c.ExcludeCIDRs {
+	for i, text := range c.ExcludeCIDRs {
 		p, _, err := addr.ParsePrefix(text)
 		if err != nil {
-			s.fault("ipvs.excludeCIDRs: %v", err)
+			s.faultAt(s.at("ipvs", "excludeCIDRs", i), "ipvs.excludeCIDRs: %v", err)
 			continue
 		}
 		v.Exclude = append(v.Exclude, p)
@@ -40,12 +40,13 @@ func (s *settings) timeout(name, text string, to *int) {
 	if text == "" {
 		return
 	}
+	at := s.at("ipvs", name)
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		s.fault("ipvs.%s: %q is no duration such as 15m", name, text)
+		s.faultAt(at, "ipvs.%s: %q is no duration such as 15m", name, text)
 	case d < 0 || d > 24*time.Hour*365 || d%time.Second != 0:
-		s.fault("ipvs.%s: %s is no whole number of seconds from 0 to a year", name, text)
+		s.faultAt(at, "ipvs.%s: %s is no whole number of seconds from 0 to a year", name, text)
 	default:
 		*to = int(d / time.Second)
 	}
