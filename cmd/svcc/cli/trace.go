@@ -34,7 +34,8 @@ func newTrace(s streams) *cobra.Command {
 		Use:   "trace PATH...|RULES --from pod|node|outside|IP --to IP:PORT[/PROTO]",
 		Short: "Show a packet's way through the rules",
 		Long: "Show the way of one packet, hook by hook, through the rules that the manifests make, or through RULES: a ruleset file or\n" +
-			"what iptables-save printed. A choice by chance is followed on every branch, with its share.",
+			"what tools print of a node (see svcc verify --help). A choice by chance, or a virtual server's, is followed on every branch, with\n" +
+			"its share. A ruleset file tells of its node what no flag says.",
 		Args: needPaths,
 		RunE: func(_ *cobra.Command, args []string) error {
 			o, err := c.options(args, "")
