@@ -65,9 +65,7 @@ func randomLab(p *ir.Program, c eval.Clients) lab.Config {
 	if p.Options.Pods.Kind == ir.DetectCIDR {
 		config.Pods = []netip.Prefix{p.Options.Pods.Prefix}
 	}
-	for _, in := range []string{c.PodIn, c.OutsideIn} {
-		config.Interfaces = append(config.Interfaces, in)
-	}
+	config.Interfaces = []string{c.PodIn, c.OutsideIn}
 	return config
 }
 

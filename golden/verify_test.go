@@ -190,7 +190,7 @@ func TestKernelVerifyTellsTheService(t *testing.T) {
 	eachDump(t, func(t *testing.T, _ *lab.Lab, _ lab.Flavour, dump string, flags []string) {
 		line := regexp.MustCompile(`(?m)^.*-A KUBE-SERVICES .*--comment "(\S+) cluster IP".*\n`).FindStringSubmatch(dump)
 		code, stdout, stderr := verifyText(t, strings.Replace(dump, line[0], "", 1), flags...)
-		if code != 1 || !strings.Contains(stdout, "packet "+line[1]+"/") || !strings.Contains(stdout, " packets differ, of 1 service ports") {
+		if code != 1 || !strings.Contains(stdout, "packet "+line[1]+"/") || !strings.Contains(stdout, " packets differ, of 1 service port\n") {
 			t.Errorf("without %s  exit %d\n%s%s", line[0], code, stdout, stderr)
 		}
 	})
