@@ -15,6 +15,7 @@ type Options struct {
 	Config    string // a KubeProxyConfiguration file; "" for none
 
 	Mode       string
+	ModeGiven  bool // somebody chose the Mode; it is not the default
 	Level      int
 	Hooks      bool
 	Families   []ir.Family // nil: those that occur

@@ -38,6 +38,7 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	case 1:
 		s.pos, s.at = set.ProxyConfigs[0].Pos, set.ProxyConfigs[0].At
 		s.config(set.ProxyConfigs[0].Value)
+		s.otherMode(set.ProxyConfigs[0].Value.Mode, o)
 	default:
 		d := s.list.Add(diag.BadOption, set.ProxyConfigs[1].Pos, "", "two KubeProxyConfigurations are given")
 		d.Related = []diag.Related{{Pos: set.ProxyConfigs[0].Pos, Message: "the other one"}}
@@ -45,6 +46,17 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	s.flags(o.Flags)
 	s.check()
 	return s.Options, s.list
+}
+
+// otherMode warns of a configuration for a mode that nobody has chosen here.
+func (s *settings) otherMode(mode string, o Options) {
+	if mode == "" || mode == o.Mode || o.ModeGiven {
+		return
+	}
+	d := s.list.Add(diag.OtherMode, s.at("mode"), "", "the configuration is for mode %s, but what is made is for mode %s", mode, o.Mode)
+	if Backends[mode] != nil {
+		d.Hint = "--mode " + mode + ", or --mode " + o.Mode + " if that is meant"
+	}
 }
 
 func (s *settings) fault(format string, args ...any) { s.faultAt(s.pos, format, args...) }

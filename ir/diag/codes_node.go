@@ -6,6 +6,7 @@ const (
 	NodeUnknown Code = "SVCC4002"
 	PodsUnknown Code = "SVCC4003"
 	BadOption   Code = "SVCC4004"
+	OtherMode   Code = "SVCC4005"
 )
 
 var nodes = map[Code]Info{
@@ -13,4 +14,5 @@ var nodes = map[Code]Info{
 	NodeUnknown: {Error, "no such node", "The manifests hold Node objects, but none of the name given. With a misspelt name every endpoint would seem to be on another node.", false},
 	PodsUnknown: {Warning, "pods cannot be told from other clients", "Without a cluster CIDR (or another detectLocalMode) nothing says which packets come from pods. As kube-proxy does, svcc then leaves out the masquerading of ClusterIP connections from outside the cluster, and treats pods as outsiders under externalTrafficPolicy Local.", false},
 	BadOption:   {Error, "an option that cannot be", "A value in a KubeProxyConfiguration or a flag is out of its range or contradicts another.", false},
+	OtherMode:   {Warning, "a configuration for another mode", "The KubeProxyConfiguration is for a mode other than iptables, which is what svcc programs unless --mode says otherwise: kube-proxy would program this node in that mode.", false},
 }

@@ -194,7 +194,7 @@ func (d *diffCommand) like(o *compiler.Options, s *side) {
 		o.LocalAddrs = append(o.LocalAddrs, ownOf(p)...)
 	}
 	for flag, take := range map[string]func(){
-		"mode":     func() { o.Mode = h.Mode },
+		"mode":     func() { o.Mode, o.ModeGiven = h.Mode, true },
 		"optimize": func() { o.Level = h.Level },
 		"hooks":    func() { o.Hooks = h.Hooks },
 	} {

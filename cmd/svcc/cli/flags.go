@@ -74,6 +74,7 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 	if _, ok := compiler.Backends[o.Mode]; !ok {
 		return o, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", o.Mode)
 	}
+	o.ModeGiven = c.flags.Changed("mode")
 	switch c.hooks {
 	case "yes", "no":
 		o.Hooks = c.hooks == "yes"

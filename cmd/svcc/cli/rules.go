@@ -100,7 +100,7 @@ var ownSet = []byte(" KUBE-NO-LOCAL-ENDPOINTS ")
 // more than level 0, and let through what conntrack calls invalid.
 func (c *compileFlags) as(o *compiler.Options, r *rules) {
 	if !c.flags.Changed("mode") {
-		o.Mode = r.mode
+		o.Mode, o.ModeGiven = r.mode, true
 	}
 	if o.Mode != compiler.ModeIPVS {
 		return
