@@ -132,11 +132,7 @@ func (r *observedReader) line(line string) error {
 		r.ended = true
 		return nil
 	case word == "table" && r.family != nil:
-		name, canary, _ := strings.Cut(rest, " ")
-		r.name = name
-		r.table = &table{index: map[string]int{}, canary: canary == "true"}
-		r.family.tables[name] = r.table
-		return nil
+		return r.openTable(rest)
 	case r.table == nil:
 		return fmt.Errorf("outside a table")
 	}
@@ -153,6 +149,21 @@ func (r *observedReader) openFamily(rest string) error {
 	r.family.tables = map[string]*table{}
 	r.family.trouble, err = strconv.Unquote(trouble)
 	return err
+}
+
+// openTable refuses tables that are never read: what is in one would be taken
+// for what the kernel holds, and then be neither written nor taken away.
+func (r *observedReader) openTable(rest string) error {
+	name, canary, _ := strings.Cut(rest, " ")
+	if builtins[name] == nil {
+		return fmt.Errorf("not a table that svcc reads")
+	}
+	if r.family.tables[name] != nil {
+		return fmt.Errorf("a table twice")
+	}
+	r.name, r.table = name, &table{index: map[string]int{}, canary: canary == "true"}
+	r.family.tables[name] = r.table
+	return nil
 }
 
 // tableLine reads what is in a table. Chains and hooks that are not ours are

@@ -92,6 +92,9 @@ func TestLoadRefusesWhatIsNotOurs(t *testing.T) {
 		{"end\n", ""},
 		{"svcc iptables observed v1", "svcc iptables observed v9"},
 		{"builtin INPUT", "builtin KUBE-X"},
+		{"table nat", "table raw"},
+		{"end\n", "table raw false\nend\n"},
+		{"end\n", "table filter false\nend\n"}, // it is there already
 	} {
 		if !strings.Contains(good, edit[0]) {
 			t.Fatalf("no %q in\n%.2000s", edit[0], good)
