@@ -55,7 +55,7 @@ func newTrace(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showTrace(s.out, walker, packet, host)
+			return showTrace(s.out, walker, packet, host, p.Options.Virtual != nil)
 		},
 	}
 	c.register(cmd.Flags())
@@ -183,7 +183,7 @@ func (t *traceFlags) client(p *ir.Program, c eval.Clients) (src netip.Addr, in s
 	return src, in, nil
 }
 
-func showTrace(w io.Writer, walker emit.Walker, p eval.Packet, h eval.Host) error {
+func showTrace(w io.Writer, walker emit.Walker, p eval.Packet, h eval.Host, virtual bool) error {
 	fmt.Fprintf(w, "packet %s\n", diag.PlainLine(p.String()))
 	outcome, way, err := walker.Trace(p, h)
 	for _, hop := range way {
@@ -193,6 +193,10 @@ func showTrace(w io.Writer, walker emit.Walker, p eval.Packet, h eval.Host) erro
 		return exit{exitRefused, err}
 	}
 	for _, b := range outcome {
+		if v := b.Verdict(); virtual && v.Refused() {
+			fmt.Fprintf(w, "=> %s %s\n", b.Share, v) // of which hook, the way tells
+			continue
+		}
 		fmt.Fprintf(w, "=> %s\n", b)
 	}
 	showPolicies(w, walker, outcome)
