@@ -25,6 +25,23 @@ type whole struct {
 	root *node
 }
 
+// latest keeps the tree of the document that was asked last: findings about one
+// object mostly come one after the other.
+type latest struct {
+	mu   sync.Mutex
+	of   span
+	root *node
+}
+
+func (l *latest) tree(d *document) *node {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.root == nil || l.of != d.span {
+		l.of, l.root = d.span, d.parse()
+	}
+	return l.root
+}
+
 // text is what to parse.
 func (d *document) text() []byte {
 	text := d.span.of(d.src.text)
@@ -59,7 +76,7 @@ func (d *document) at(start diag.Pos, path []any) diag.Pos {
 // tree parses the text for places; nil if that fails.
 func (d *document) tree() *node {
 	if d.whole == nil {
-		return d.parse()
+		return d.src.latest.tree(d)
 	}
 	d.whole.once.Do(func() { d.whole.root = d.parse() })
 	return d.whole.root

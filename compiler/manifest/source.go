@@ -20,6 +20,8 @@ type source struct {
 	named bool // on the command line
 	text  []byte
 	marks []mark // one for every markStep bytes
+
+	latest latest
 }
 
 // mark is what is known about the place of a byte: its line, counted from 0,
