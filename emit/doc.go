@@ -1,5 +1,6 @@
 // Package emit turns Graphs into artifacts for a tool of the kernel, wraps
-// them into one sealed ruleset file, and reads that file back.
+// them into one sealed ruleset file, and reads that file back, or in its place
+// what the tools print of a node (ReadRules).
 //
 // Each backend is a sub-package that satisfies Backend: it lowers a Graph,
 // prints, parses what it (or the tool's own dump) prints, and walks packets

@@ -28,13 +28,15 @@ const (
 	setPrefix6  = "KUBE-6-"
 )
 
-// How the lines of each tool begin.
+// How the lines of each tool begin, in what it prints and in what it loads.
 var (
 	setLine    = regexp.MustCompile(`^(create|add) \S+ \S`)
+	emptyLine  = regexp.MustCompile(`^flush ` + setPrefix + `\S+$`)
 	serverLine = regexp.MustCompile(`^-[Aa] (-t|-u|-f|--sctp-service) \S`)
 	linkLine   = regexp.MustCompile(`^\d+: ([^ :@]+)(@\S+)?(:| )`)
 	inetLine   = regexp.MustCompile(`^(\d+: (\S+) +)?inet6? (\S+)`)
-	restOfLink = regexp.MustCompile(`^(link/|altname |valid_lft )`)
+	restOfLink = regexp.MustCompile(`^(link/|altname |valid_lft |link add ` + serviceLink + ` )`)
+	bearLine   = regexp.MustCompile(`^address replace (\S+) dev ` + serviceLink + `( |$)`)
 )
 
 // virtualTool tells the tool by which a line of a dump is, outside of tables; ""
@@ -42,11 +44,11 @@ var (
 func virtualTool(line []byte) string {
 	words := len(bytes.Fields(line)) > 2
 	switch {
-	case words && setLine.Match(line):
+	case words && setLine.Match(line), emptyLine.Match(line):
 		return ToolSets
 	case words && serverLine.Match(line):
 		return ToolServers
-	case linkLine.Match(line), inetLine.Match(line), restOfLink.Match(line):
+	case linkLine.Match(line), inetLine.Match(line), restOfLink.Match(line), bearLine.Match(line):
 		return ToolAddresses
 	}
 	return ""
@@ -97,7 +99,7 @@ func (v *virtualDump) take(line, tool string) bool {
 	return true
 }
 
-// setLine takes "create NAME TYPE ..." or "add NAME ENTRY ...". Sets of other
+// setLine takes "create NAME TYPE ...", "flush NAME" or "add NAME ENTRY ...". Sets of other
 // programs say nothing of services. Those of port numbers have no family but by
 // their names.
 func (v *virtualDump) setLine(w []string) {
@@ -105,9 +107,10 @@ func (v *virtualDump) setLine(w []string) {
 	if !strings.HasPrefix(name, setPrefix) {
 		return
 	}
-	if w[0] == "add" {
+	switch w[0] {
+	case "add":
 		w = w[:3] // without a comment or a counter
-	} else {
+	case "create":
 		v.family[name] = ir.IPv4
 		i := slices.Index(w, "family")
 		if strings.HasPrefix(name, setPrefix6) || i > 0 && i+1 < len(w) && w[i+1] == "inet6" {
@@ -167,18 +170,20 @@ func ordinary(w []string) bool {
 	return true
 }
 
-// addressLine takes a line of "ip address show", with or without -o: only the
-// link with the service addresses counts, and of its addresses those that stand
-// for one alone.
+// addressLine takes a line of "ip address show", with or without -o, or of what
+// "ip -batch" loads: only the link with the service addresses counts, and of its
+// addresses those that stand for one alone.
 func (v *virtualDump) addressLine(line string) {
 	if m := linkLine.FindStringSubmatch(line); m != nil {
 		v.link = m[1] == serviceLink
 	}
-	m := inetLine.FindStringSubmatch(line)
-	if m == nil || !v.link {
-		return
+	text := ""
+	if m := inetLine.FindStringSubmatch(line); m != nil && v.link {
+		text = m[3]
+	} else if m := bearLine.FindStringSubmatch(line); m != nil {
+		text = m[1]
 	}
-	p, err := netip.ParsePrefix(m[3])
+	p, err := netip.ParsePrefix(text)
 	if err != nil || !p.IsSingleIP() {
 		return
 	}
