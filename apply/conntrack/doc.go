@@ -8,6 +8,13 @@
 // TCP and SCTP need no help: their peers notice, and deleting their entries
 // would break the graceful shutdown of endpoints that are leaving.
 //
+// Virtual servers (IPVS mode) have entries of the same kind, and connections of
+// their own beside them. Those whose destination is gone end by the setting
+// expire_nodest_conn, and their entries with them: from Linux 5.9 on a moment
+// after the destination, before that when the next packet comes, which is lost.
+// Clean leaves nothing for that packet to meet but a new destination; and no
+// kernel ends what began before there was a virtual server.
+//
 // What is stale is derived from two states, never from events, so that nothing
 // is lost when a run fails: the Programs of the ruleset that is loaded now, and
 // those of the one before it for what is gone (Stale). Clean asks a Table, in
