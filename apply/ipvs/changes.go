@@ -29,7 +29,7 @@ func (p *plan) Rules() []apply.Change {
 	for _, e := range p.way.edits {
 		l.set(e)
 	}
-	for _, o := range slices.Concat(p.way.come, p.way.go_) {
+	for _, o := range slices.Concat(p.way.come, p.way.goes) {
 		l.op(p.way, o)
 	}
 	out := append(l.out, p.glue.Rules()...)
@@ -65,10 +65,10 @@ func (l *lister) set(e *setEdit) {
 	if e.want != nil && remade {
 		l.add(e.family, tableSets, want.Name, want.Create(e.family), true, "")
 	}
-	for _, x := range without(have.Entries, want.Entries) {
+	for _, x := range more(have, want) {
 		l.add(e.family, tableSets, have.Name, have.Name+" "+x, false, ownerOf(have, x))
 	}
-	for _, x := range without(want.Entries, have.Entries) {
+	for _, x := range more(want, have) {
 		l.add(e.family, tableSets, want.Name, want.Name+" "+x, true, ownerOf(want, x))
 	}
 }
@@ -111,7 +111,7 @@ func (l *lister) server(w *way, o Op) {
 
 // ownerOf is under what owners has the service port of an entry.
 func ownerOf(set *spec.Set, entry string) string {
-	if protocol, ok := portsOf(set); ok {
+	if protocol, ok := set.NodePorts(); ok {
 		return protocol.String() + ":" + entry
 	}
 	return keyOf(entry)

@@ -88,7 +88,7 @@ func (t *Target) rehearse(ctx context.Context, k Kernel, p *plan) error {
 	}
 	for _, e := range p.way.edits {
 		if e.want != nil && e.have != nil && edited(e.have, e.want) {
-			text.each("add", e.want.Name, without(e.want.Entries, e.have.Entries))
+			text.each("add", e.want.Name, more(e.want, e.have))
 		} else if e.want != nil {
 			text.each("add", e.want.Name, e.want.Entries)
 		}

@@ -36,7 +36,7 @@ func drainages(have, want *state) []drainage {
 // drains are the destinations that begin to drain on a way.
 func (w *way) drains() []drainage {
 	var out []drainage
-	for _, o := range w.go_ {
+	for _, o := range w.goes {
 		if o.Verb == SetDestination {
 			out = append(out, drainage{o.Server.Key, o.Destination})
 		}

@@ -53,7 +53,7 @@ func (o Op) String() string {
 	case DelLink:
 		return "link delete " + spec.Link
 	case AddAddress:
-		return "address replace " + o.address() + " dev " + spec.Link + " nodad"
+		return spec.AddressLine(o.Address)
 	case DelAddress:
 		return "address delete " + o.address() + " dev " + spec.Link
 	case AddServer:

@@ -12,7 +12,7 @@ import (
 type way struct {
 	have, want *state
 	edits      []*setEdit
-	come, go_  []Op // in their order
+	come, goes []Op // in their order
 }
 
 // lead finds the way. Both states are complete: there is nothing of ours but
@@ -27,26 +27,26 @@ func lead(have, want *state) *way {
 	for i, f := range families {
 		h, n := &have.Families[i], &want.Families[i]
 		w.edits = append(w.edits, editSets(f, h, n, leave(h, n))...)
-		w.come = append(w.come, addressOps(AddAddress, missing(n.Addresses, h.Addresses))...)
+		w.come = append(w.come, addressOps(AddAddress, without(n.Addresses, h.Addresses, netip.Addr.Compare))...)
 		servers[i] = compareServers(h.Servers, n.Servers)
 	}
 	for i := range families {
 		w.come = append(w.come, servers[i].come...)
 	}
 	for i := range families {
-		w.go_ = append(w.go_, servers[i].goes...)
+		w.goes = append(w.goes, servers[i].goes...)
 	}
 	for i := range families {
-		w.go_ = append(w.go_, addressOps(DelAddress, missing(have.Families[i].Addresses, want.Families[i].Addresses))...)
+		w.goes = append(w.goes, addressOps(DelAddress, without(have.Families[i].Addresses, want.Families[i].Addresses, netip.Addr.Compare))...)
 	}
 	if have.Link && !want.Link {
-		w.go_ = append(w.go_, Op{Verb: DelLink})
+		w.goes = append(w.goes, Op{Verb: DelLink})
 	}
 	return w
 }
 
 func (w *way) none() bool {
-	return len(w.edits)+len(w.come)+len(w.go_)+len(w.have.Temporary) == 0
+	return len(w.edits)+len(w.come)+len(w.goes)+len(w.have.Temporary) == 0
 }
 
 func (w *way) timeouts() {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	spec "svcc/emit/ipvs"
-	"svcc/ir"
 )
 
 // owner says which virtual servers of a family are ours by a state: those whose
@@ -20,40 +19,19 @@ type owner struct {
 	ports map[string]bool // "tcp:80"
 }
 
-// The types of sets that prove something, and the node ports' sets.
-const (
-	typeIPPort = "hash:ip,port"
-	typePort   = "bitmap:port"
-)
-
-// nodePorts are the sets of node ports, by protocol.
-var nodePorts = map[string]ir.Protocol{"KUBE-NODE-PORT-TCP": ir.TCP, "KUBE-NODE-PORT-UDP": ir.UDP}
-
-// portsOf is the protocol of a set of node ports.
-func portsOf(set *spec.Set) (ir.Protocol, bool) {
-	for name, p := range nodePorts {
-		for _, f := range families {
-			if set.Type == typePort && set.Name == spec.SetName(f, name) {
-				return p, true
-			}
-		}
-	}
-	return 0, false
-}
-
 func (f *familyState) owner() *owner {
 	o := &owner{borne: map[netip.Addr]bool{}, keys: map[string]bool{}, ports: map[string]bool{}}
 	for _, a := range f.Addresses {
 		o.borne[a] = true
 	}
 	for _, set := range f.Sets {
-		protocol, ports := portsOf(set)
+		protocol, ports := set.NodePorts()
 		switch {
 		case ports:
 			for _, e := range set.Entries {
 				o.ports[protocol.String()+":"+e] = true
 			}
-		case set.Type == typeIPPort:
+		case set.Type == spec.TypeIPPort:
 			for _, e := range set.Entries {
 				o.keys[e] = true
 			}
@@ -84,7 +62,7 @@ type leaving struct {
 
 func leave(have, want *familyState) *leaving {
 	l := &leaving{addresses: map[string]bool{}, keys: map[string]bool{}, ports: map[string]bool{}}
-	for _, a := range missing(have.Addresses, want.Addresses) {
+	for _, a := range without(have.Addresses, want.Addresses, netip.Addr.Compare) {
 		l.addresses[a.String()] = true
 	}
 	stays := map[spec.Key]bool{}
@@ -102,7 +80,7 @@ func leave(have, want *familyState) *leaving {
 
 // needs says whether an entry has to stay for now.
 func (l *leaving) needs(set *spec.Set, entry string) bool {
-	if protocol, ok := portsOf(set); ok {
+	if protocol, ok := set.NodePorts(); ok {
 		return l.ports[protocol.String()+":"+entry]
 	}
 	if l.addresses[entry] {
@@ -119,18 +97,4 @@ func keyOf(entry string) string {
 		return entry
 	}
 	return address + "," + port
-}
-
-// missing are the elements of a sorted list that another has not.
-func missing(a, b []netip.Addr) []netip.Addr {
-	var out []netip.Addr
-	for _, x := range a {
-		for len(b) > 0 && b[0].Less(x) {
-			b = b[1:]
-		}
-		if len(b) == 0 || b[0] != x {
-			out = append(out, x)
-		}
-	}
-	return out
 }

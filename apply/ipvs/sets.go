@@ -47,7 +47,7 @@ func (e *setEdit) setFirst(l *leaving) {
 		return
 	}
 	first.Entries = slices.Clone(first.Entries)
-	for _, x := range without(e.have.Entries, e.want.Entries) {
+	for _, x := range more(e.have, e.want) {
 		if l.needs(e.have, x) {
 			first.Entries = append(first.Entries, x)
 		}
@@ -73,23 +73,26 @@ func edited(have, want *spec.Set) bool {
 	if !sameShape(have, want) {
 		return false
 	}
-	n := len(without(have.Entries, want.Entries)) + len(without(want.Entries, have.Entries))
+	n := len(more(have, want)) + len(more(want, have))
 	return n <= max(fewEntries, len(want.Entries)/4)
 }
 
 // without are the elements of a sorted list that another has not.
-func without(a, b []string) []string {
-	var out []string
+func without[T any](a, b []T, compare func(T, T) int) []T {
+	var out []T
 	for _, x := range a {
-		for len(b) > 0 && b[0] < x {
+		for len(b) > 0 && compare(b[0], x) < 0 {
 			b = b[1:]
 		}
-		if len(b) == 0 || b[0] != x {
+		if len(b) == 0 || compare(b[0], x) != 0 {
 			out = append(out, x)
 		}
 	}
 	return out
 }
+
+// more are the entries that the one set has and the other has not.
+func more(a, b *spec.Set) []string { return without(a.Entries, b.Entries, strings.Compare) }
 
 // setsText collects commands of ipset restore.
 type setsText struct{ strings.Builder }
@@ -109,7 +112,7 @@ func (t *setsText) turn(f ir.Family, have, want *spec.Set) {
 		t.line("%s", want.Create(f))
 		t.each("add", want.Name, want.Entries)
 	case edited(have, want):
-		t.each("add", want.Name, without(want.Entries, have.Entries))
+		t.each("add", want.Name, more(want, have))
 	default:
 		temporary := spec.Temporary(want.Name)
 		t.line("%s", want.CreateTemporary(f))
@@ -136,7 +139,7 @@ func setsFirst(edits []*setEdit, temporary []string) string {
 	}
 	for _, e := range edits {
 		if e.first != nil && e.have != nil && edited(e.have, e.first) {
-			t.each("del", e.first.Name, without(e.have.Entries, e.first.Entries))
+			t.each("del", e.first.Name, more(e.have, e.first))
 		}
 	}
 	return t.String()
@@ -150,7 +153,7 @@ func setsLast(edits []*setEdit) string {
 		switch {
 		case e.first == nil || slices.Equal(e.first.Entries, e.want.Entries):
 		case edited(e.first, e.want):
-			t.each("del", e.want.Name, without(e.first.Entries, e.want.Entries))
+			t.each("del", e.want.Name, more(e.first, e.want))
 		default:
 			t.turn(e.family, e.first, e.want)
 		}

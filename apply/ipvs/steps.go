@@ -130,7 +130,7 @@ func (w *way) steps(glue []step, at glueAt) []step {
 	glueHere(glueEarly)
 	out = appendOps(out, w.come)
 	glueHere(glueMid)
-	out = appendOps(out, w.go_)
+	out = appendOps(out, w.goes)
 	glueHere(glueLate)
 	sets(setsLast(w.edits))
 	if gone := setsGone(w.edits); len(gone) > 0 {

@@ -60,7 +60,7 @@ func TestOrder(t *testing.T) {
 	}{
 		{"first", one(old), []string{
 			"ipset restore", "iptables-restore", "ip6tables-restore", "link add kube-ipvs0 type dummy",
-			"address replace 10.96.0.1/32 dev kube-ipvs0 nodad", "address replace 10.96.0.2/32 dev kube-ipvs0 nodad",
+			"address replace 10.96.0.1/32 dev kube-ipvs0", "address replace 10.96.0.2/32 dev kube-ipvs0",
 			"-A -t 10.96.0.1:80 -s rr", "-a -t 10.96.0.1:80 -r 10.0.0.1:80 -m -w 1", "-a -t 10.96.0.1:80 -r 10.0.0.2:80 -m -w 1",
 			"-A -u 10.96.0.2:53 -s rr", "-a -u 10.96.0.2:53 -r 10.0.0.1:53 -m -w 1",
 		}},
@@ -202,7 +202,7 @@ func TestDriftIsMended(t *testing.T) {
 	n.writes = nil
 	bring(t, tg, rs)
 	want := []string{
-		"ipset restore", "address replace 10.96.0.2/32 dev kube-ipvs0 nodad", "-E -t 10.96.0.1:80 -s rr",
+		"ipset restore", "address replace 10.96.0.2/32 dev kube-ipvs0", "-E -t 10.96.0.1:80 -s rr",
 		"-e -t 10.96.0.1:80 -r 10.0.0.1:8080 -m -w 1", "-e -t 10.96.0.1:80 -r 10.0.0.2:8080 -m -w 1",
 	}
 	if diff := cmp.Diff(want, n.writes); diff != "" {

@@ -57,7 +57,8 @@ func newWorld() *world {
 }
 
 func (w *world) add(f int, set, entry string) {
-	s := w.states[f].Set(set)
+	sets := w.states[f].Sets
+	s := sets[slices.IndexFunc(sets, func(s *spec.Set) bool { return s.Name == spec.SetName(families[f], set) })]
 	if !slices.Contains(s.Entries, entry) {
 		s.Entries = append(s.Entries, entry)
 	}

@@ -48,7 +48,7 @@ func (c *serviceChains) endpointChain(e ir.Endpoint) {
 		ms = append(ms, remember(chain))
 	}
 	if !c.part {
-		c.natRule(chain, comment, jump(chainMarkMasq), sourceHost(e.Addr))
+		c.natRule(chain, comment, jump(ChainMarkMasq), sourceHost(e.Addr))
 	}
 	c.natRule(chain, comment, dnat{to: e.AddrPort()}, append(ms, protocol(c.name.Protocol))...)
 }

@@ -32,8 +32,8 @@ func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err err
 	l.filterFixed()
 	filter, nat = l.filter.table("filter", hooks), l.nat.table("nat", hooks)
 	if level > 1 {
-		inOrder(nat, chainServices)
-		inOrder(filter, chainForward, chainExternalServices, chainServices)
+		inOrder(nat, ChainServices)
+		inOrder(filter, ChainForward, chainExternalServices, ChainServices)
 	}
 	return filter, nat, nil
 }
@@ -111,14 +111,14 @@ func (l *fast) mark() action { return setMark{"or", l.g.Options.MasqueradeMark} 
 
 func (l *fast) natFixed() {
 	bit := l.g.Options.MasqueradeMark
-	for _, c := range []string{chainServices, chainPostrouting, chainMarkMasq} {
+	for _, c := range []string{ChainServices, ChainPostrouting, ChainMarkMasq} {
 		l.nat.declare(c)
 	}
-	l.nat.add(chainPostrouting, "", back, marked{not: true, bit: bit})
-	l.nat.add(chainPostrouting, "", setMark{"xor", bit})
-	l.nat.add(chainPostrouting, "", masquerade{})
+	l.nat.add(ChainPostrouting, "", back, marked{not: true, bit: bit})
+	l.nat.add(ChainPostrouting, "", setMark{"xor", bit})
+	l.nat.add(ChainPostrouting, "", masquerade{})
 	// No rule of ours jumps here; other programs' rules may.
-	l.nat.add(chainMarkMasq, "", setMark{"or", bit})
+	l.nat.add(ChainMarkMasq, "", setMark{"or", bit})
 }
 
 // dispatch writes the nat table's way from KUBE-SERVICES to the endpoints.
@@ -136,7 +136,7 @@ func (l *fast) dispatch() error {
 	}
 	d := &natTree{fast: l}
 	for _, r := range guarded(l.nat, addrs, natTreePrefix, d.destination) {
-		l.nat.add(chainServices, "", r.action, r.matches...)
+		l.nat.add(ChainServices, "", r.action, r.matches...)
 	}
 	if at := l.nodePortAddresses(); len(ports) > 0 && len(at) > 0 {
 		l.nodePorts(ports, at, d)
@@ -165,7 +165,7 @@ func (l *fast) nodePorts(leaves []leaf, addresses [][]match, d *natTree) {
 	plantAt(l.nat, newTrie(leaves), chainNodePorts, natPortsPrefix, d.destination)
 	for _, between := range spans(leaves) {
 		for _, at := range addresses {
-			l.nat.add(chainServices, "", jump(chainNodePorts), append(slices.Clone(between), at...)...)
+			l.nat.add(ChainServices, "", jump(chainNodePorts), append(slices.Clone(between), at...)...)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (l *fast) filterFixed() {
 
 	l.forwardChain()
 	l.chainOf(chainNew, t.guarded, []rule{chosen, accepted}, t.cluster, t.external)
-	l.chainOf(chainServices, t.guarded, []rule{chosen}, t.cluster)
+	l.chainOf(ChainServices, t.guarded, []rule{chosen}, t.cluster)
 	open := l.openPorts()
 	// What comes by lo the node has sent, and OUTPUT has asked already.
 	arrived := chosen
@@ -64,13 +64,13 @@ func (l *fast) chainOf(name string, lists ...[]rule) {
 
 // forwardChain sorts forwarded packets by state; most are of known flows.
 func (l *fast) forwardChain() {
-	l.filter.declare(chainForward)
-	l.filter.add(chainForward, "", goTo(chainNew), states{list: "NEW"})
+	l.filter.declare(ChainForward)
+	l.filter.add(ChainForward, "", goTo(chainNew), states{list: "NEW"})
 	if l.g.Options.DropInvalid {
-		l.filter.add(chainForward, "", drop, states{list: "INVALID"})
+		l.filter.add(ChainForward, "", drop, states{list: "INVALID"})
 	}
-	l.filter.add(chainForward, "", accept, marked{bit: l.g.Options.MasqueradeMark})
-	l.filter.add(chainForward, "", accept, states{list: "RELATED,ESTABLISHED"})
+	l.filter.add(ChainForward, "", accept, marked{bit: l.g.Options.MasqueradeMark})
+	l.filter.add(ChainForward, "", accept, states{list: "RELATED,ESTABLISHED"})
 }
 
 // openPorts lets health checks in. They are asked for in any state, so there is

@@ -12,30 +12,30 @@ import (
 var (
 	filterHooks = []rule{
 		hook("INPUT", chainFirewall, ""),
-		hook("INPUT", chainProxyFirewall, "kubernetes load balancer firewall", newOnly),
+		hook("INPUT", ChainProxyFirewall, "kubernetes load balancer firewall", newOnly),
 		hook("INPUT", chainNodePorts, "kubernetes health check service ports"),
 		hook("INPUT", chainExternalServices, "kubernetes externally-visible service portals", newOnly),
-		hook("FORWARD", chainProxyFirewall, "kubernetes load balancer firewall", newOnly),
-		hook("FORWARD", chainForward, "kubernetes forwarding rules"),
-		hook("FORWARD", chainServices, "kubernetes service portals", newOnly),
+		hook("FORWARD", ChainProxyFirewall, "kubernetes load balancer firewall", newOnly),
+		hook("FORWARD", ChainForward, "kubernetes forwarding rules"),
+		hook("FORWARD", ChainServices, "kubernetes service portals", newOnly),
 		hook("FORWARD", chainExternalServices, "kubernetes externally-visible service portals", newOnly),
 		hook("OUTPUT", chainFirewall, ""),
-		hook("OUTPUT", chainProxyFirewall, "kubernetes load balancer firewall", newOnly),
-		hook("OUTPUT", chainServices, "kubernetes service portals", newOnly),
+		hook("OUTPUT", ChainProxyFirewall, "kubernetes load balancer firewall", newOnly),
+		hook("OUTPUT", ChainServices, "kubernetes service portals", newOnly),
 	}
 	natHooks = []rule{
-		hook("PREROUTING", chainServices, "kubernetes service portals"),
-		hook("OUTPUT", chainServices, "kubernetes service portals"),
-		hook("POSTROUTING", chainPostrouting, "kubernetes postrouting rules"),
+		hook("PREROUTING", ChainServices, "kubernetes service portals"),
+		hook("OUTPUT", ChainServices, "kubernetes service portals"),
+		hook("POSTROUTING", ChainPostrouting, "kubernetes postrouting rules"),
 	}
 	// ipvsFilterHooks are those of the IPVS mode, whose chains ask for themselves
 	// what kube-proxy's order of hooks leaves open: guards come first, then what
 	// is open whatever the service.
 	ipvsFilterHooks = []rule{
-		hook("INPUT", chainProxyFirewall, "kube-proxy firewall rules", newOnly),
+		hook("INPUT", ChainProxyFirewall, "kube-proxy firewall rules", newOnly),
 		hook("INPUT", ChainNodePort, "kubernetes health check rules"),
 		hook("INPUT", ChainIPVSFilter, "kubernetes ipvs access filter", newOnly),
-		hook("FORWARD", chainForward, "kubernetes forwarding rules"),
+		hook("FORWARD", ChainForward, "kubernetes forwarding rules"),
 		hook("OUTPUT", ChainIPVSOut, "kubernetes ipvs access filter", newOnly),
 	}
 	// fastFilterHooks are those of the fast layouts: a chain tells a state once
@@ -45,9 +45,9 @@ var (
 		hook("INPUT", chainFirewall, ""),
 		hook("INPUT", chainExternalServices, "kubernetes externally-visible service portals", newOnly),
 		hook("INPUT", chainNodePorts, "kubernetes health check service ports"),
-		hook("FORWARD", chainForward, "kubernetes forwarding rules"),
+		hook("FORWARD", ChainForward, "kubernetes forwarding rules"),
 		hook("OUTPUT", chainFirewall, ""),
-		hook("OUTPUT", chainServices, "kubernetes service portals", newOnly),
+		hook("OUTPUT", ChainServices, "kubernetes service portals", newOnly),
 	}
 )
 
@@ -59,7 +59,7 @@ func hooksFor(table string, chains []string) []rule {
 	case table != "filter":
 	case slices.Contains(chains, ChainIPVSFilter):
 		rows = ipvsFilterHooks
-	case slices.Contains(chains, chainProxyFirewall):
+	case slices.Contains(chains, ChainProxyFirewall):
 		rows = filterHooks
 	default:
 		rows = fastFilterHooks
@@ -104,7 +104,7 @@ func (Backend) Hook(s emit.Section) emit.Section {
 }
 
 func appendHooks(out []byte, table string, chains []string) []byte {
-	if table == "filter" && slices.Contains(chains, chainProxyFirewall) &&
+	if table == "filter" && slices.Contains(chains, ChainProxyFirewall) &&
 		!slices.Contains(chains, chainFirewall) && !slices.Contains(chains, ChainIPVSFilter) {
 		out = append(out, ":"+chainFirewall+" - [0:0]\n"...)
 		chains = append(chains, chainFirewall)

@@ -45,8 +45,8 @@ func lower(g *ir.Graph, hooks bool) (filter, nat *table, err error) {
 func newLowering(g *ir.Graph) *lowering {
 	return &lowering{
 		g:      g,
-		filter: &table{name: "filter", chains: []string{chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall}},
-		nat:    &table{name: "nat", chains: []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq}},
+		filter: &table{name: "filter", chains: []string{ChainServices, chainExternalServices, ChainForward, chainNodePorts, ChainProxyFirewall}},
+		nat:    &table{name: "nat", chains: []string{ChainServices, chainNodePorts, ChainPostrouting, ChainMarkMasq}},
 		quiet:  g.Known > manyEndpoints,
 	}
 }
@@ -87,10 +87,10 @@ func (l *lowering) filterRule(chain, comment string, a action, ms ...match) {
 // routed again (encapsulated, say) is not masqueraded twice.
 func (l *lowering) postrouting() {
 	bit := l.g.Options.MasqueradeMark
-	l.natRule(chainPostrouting, "", back, marked{not: true, bit: bit})
-	l.natRule(chainPostrouting, "", setMark{"xor", bit})
-	l.natRule(chainPostrouting, "kubernetes service traffic requiring SNAT", masquerade{})
-	l.natRule(chainMarkMasq, "", setMark{"or", bit})
+	l.natRule(ChainPostrouting, "", back, marked{not: true, bit: bit})
+	l.natRule(ChainPostrouting, "", setMark{"xor", bit})
+	l.natRule(ChainPostrouting, "kubernetes service traffic requiring SNAT", masquerade{})
+	l.natRule(ChainMarkMasq, "", setMark{"or", bit})
 }
 
 // localnet drops what claims to be for 127.0.0.0/8 from elsewhere: localhost
@@ -118,14 +118,14 @@ func (l *lowering) nodePorts() {
 		if !o.LocalhostNodePorts {
 			ms = append(ms, destinationNot(lo))
 		}
-		l.natRule(chainServices, comment, jump(chainNodePorts), ms...)
+		l.natRule(ChainServices, comment, jump(chainNodePorts), ms...)
 		return
 	}
 	for _, a := range o.NodePorts.Addrs {
-		l.natRule(chainServices, comment, jump(chainNodePorts), destinationHost(a))
+		l.natRule(ChainServices, comment, jump(chainNodePorts), destinationHost(a))
 	}
 	for _, p := range o.NodePorts.Prefixes {
-		l.natRule(chainServices, comment, jump(chainNodePorts), destination(p), destinationLocal)
+		l.natRule(ChainServices, comment, jump(chainNodePorts), destination(p), destinationLocal)
 	}
 }
 
@@ -133,10 +133,10 @@ const nodePortsComment = "kubernetes service nodeports; NOTE: this must be the l
 
 func (l *lowering) forward() {
 	if l.g.Options.DropInvalid {
-		l.filterRule(chainForward, "", drop, states{list: "INVALID"})
+		l.filterRule(ChainForward, "", drop, states{list: "INVALID"})
 	}
-	l.filterRule(chainForward, "kubernetes forwarding rules", accept, marked{bit: l.g.Options.MasqueradeMark})
-	l.filterRule(chainForward, "kubernetes forwarding conntrack rule", accept, states{list: "RELATED,ESTABLISHED"})
+	l.filterRule(ChainForward, "kubernetes forwarding rules", accept, marked{bit: l.g.Options.MasqueradeMark})
+	l.filterRule(ChainForward, "kubernetes forwarding conntrack rule", accept, states{list: "RELATED,ESTABLISHED"})
 }
 
 // service writes one service port: its frontends, then its own chains.

@@ -7,19 +7,20 @@ import (
 	"svcc/ir"
 )
 
-// The fixed chains of kube-proxy's iptables mode.
+// The fixed chains of kube-proxy's iptables mode. Those with exported names are
+// in its IPVS mode too; see package emit/ipvs.
 const (
-	chainServices         = "KUBE-SERVICES"
+	ChainServices         = "KUBE-SERVICES"
 	chainExternalServices = "KUBE-EXTERNAL-SERVICES"
-	chainForward          = "KUBE-FORWARD"
+	ChainForward          = "KUBE-FORWARD"
 	chainNodePorts        = "KUBE-NODEPORTS"
-	chainProxyFirewall    = "KUBE-PROXY-FIREWALL"
+	ChainProxyFirewall    = "KUBE-PROXY-FIREWALL"
 	chainFirewall         = "KUBE-FIREWALL" // shared with kubelet
-	chainPostrouting      = "KUBE-POSTROUTING"
-	chainMarkMasq         = "KUBE-MARK-MASQ"
+	ChainPostrouting      = "KUBE-POSTROUTING"
+	ChainMarkMasq         = "KUBE-MARK-MASQ"
 )
 
-// The chains that only kube-proxy's IPVS mode has; see package emit/ipvs.
+// The chains that only kube-proxy's IPVS mode has.
 const (
 	ChainNodePort     = "KUBE-NODE-PORT"
 	ChainLoadBalancer = "KUBE-LOAD-BALANCER"
@@ -55,6 +56,10 @@ var prefixes = map[ir.Part]string{
 
 // endpointPrefix is of the chains of one endpoint of one service port.
 const endpointPrefix = "KUBE-SEP-"
+
+// GuardChain names svcc's own chain, in filter, that holds the node's packets to
+// the source ranges of a virtual server, whose key it takes.
+func GuardChain(key string) string { return filterTree + hash("guard "+key) }
 
 // serviceHash is the tail of a service port's chain names: what is hashed is
 // its name and protocol without a separator, as kube-proxy does.

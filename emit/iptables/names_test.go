@@ -58,7 +58,7 @@ func TestChainNamesAreShort(t *testing.T) {
 	for _, p := range prefixes {
 		names = append(names, p+serviceHash(n))
 	}
-	names = append(names, chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainFirewall, chainPostrouting, chainMarkMasq)
+	names = append(names, ChainServices, chainExternalServices, ChainForward, chainNodePorts, ChainProxyFirewall, chainFirewall, ChainPostrouting, ChainMarkMasq)
 	for _, name := range names {
 		if len(name) > 28 {
 			t.Errorf("%s has %d characters", name, len(name))

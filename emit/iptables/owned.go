@@ -15,14 +15,14 @@ const SharedChain = chainFirewall
 
 // fixedChains are the chains that do not come and go with Services, by table.
 var fixedChains = map[string][]string{
-	"filter": {chainServices, chainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainFirewall,
+	"filter": {ChainServices, chainExternalServices, ChainForward, chainNodePorts, ChainProxyFirewall, chainFirewall,
 		ChainNodePort, ChainSourceRanges, ChainIPVSFilter, ChainIPVSOut},
-	"nat": {chainServices, chainNodePorts, chainPostrouting, chainMarkMasq, ChainNodePort, ChainLoadBalancer},
+	"nat": {ChainServices, chainNodePorts, ChainPostrouting, ChainMarkMasq, ChainNodePort, ChainLoadBalancer},
 }
 
 // ownPrefixes begin the names of all other chains of ours, by table.
 var ownPrefixes = map[string][]string{
-	"filter": {"KUBE-SVCC-"},
+	"filter": {filterTree},
 	"nat":    {"KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-FW-", "KUBE-EXT-"},
 }
 
@@ -38,5 +38,5 @@ func Owned(table, chain string) bool {
 // hook, right or outdated. To mark for masquerading is anybody's right, and a
 // jump to SharedChain may be kubelet's.
 func Hooked(table, chain string) bool {
-	return chain != chainMarkMasq && chain != SharedChain && Owned(table, chain)
+	return chain != ChainMarkMasq && chain != SharedChain && Owned(table, chain)
 }

@@ -14,7 +14,7 @@ func TestCommentsAreRefused(t *testing.T) {
 		"a\"b", "a'b", `a\b`, "a\nb", "a\rb", "a\tb", "a\x00b", "a\x1bb", "a\x7fb", "a\u0085b", "a\u2028b", "ä", "a\xffb",
 		"demo/web\n-A INPUT -j ACCEPT",
 	} {
-		r := rule{chain: chainServices, comment: c, action: accept}
+		r := rule{chain: ChainServices, comment: c, action: accept}
 		if b, err := appendRule(nil, &r); err == nil {
 			t.Errorf("%q is printed as %q", c, b)
 		} else if !strings.Contains(err.Error(), "could end it") {
@@ -82,7 +82,7 @@ func TestWords(t *testing.T) {
 		" -m mark ! --mark 0x80000000/0x80000000": marked{bit: 1 << 31, not: true},
 		" -m recent --name L --rcheck --seconds 10800 --reap": seen{"L", 10800},
 		" -m recent --name L --set":                           remember("L"),
-		" -j KUBE-SERVICES":                                   jump(chainServices),
+		" -j KUBE-SERVICES":                                   jump(ChainServices),
 		" -j DNAT --to-destination 10.0.0.1:80":               dnat{to: netip.AddrPortFrom(a4, 80)},
 		" -j DNAT --to-destination [fd00::1]:80":              dnat{to: netip.AddrPortFrom(a6, 80)},
 		" -j MARK --or-mark 0x00004000":                       setMark{"or", 0x4000},

@@ -121,14 +121,14 @@ func (c *serviceChains) frontend(e *ir.Entry) {
 		ir.ClusterIP: " cluster IP", ir.ExternalIP: " external IP", ir.LoadBalancer: " loadbalancer IP", ir.NodePort: "",
 	}[e.Kind]
 	if to := c.first(e.Next); to != "" {
-		chain := chainServices
+		chain := ChainServices
 		if e.Kind == ir.NodePort {
 			chain = chainNodePorts
 		}
 		c.natRule(chain, name+what, jump(to), c.destination(e, nil)...)
 	}
 	if g, ok := e.Next.(*ir.Guard); ok && g.Label.Part == ir.PartFirewall {
-		c.filterRule(chainProxyFirewall, fmt.Sprintf("%s traffic not accepted by %s", name, c.chain(ir.PartFirewall)), drop, c.destination(e, nil)...)
+		c.filterRule(ChainProxyFirewall, fmt.Sprintf("%s traffic not accepted by %s", name, c.chain(ir.PartFirewall)), drop, c.destination(e, nil)...)
 	}
 	c.refusal(e)
 }
@@ -169,7 +169,7 @@ func (c *serviceChains) refusal(e *ir.Entry) {
 	}
 	switch e.Kind {
 	case ir.ClusterIP:
-		c.filterRule(chainServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
+		c.filterRule(ChainServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
 	case ir.NodePort:
 		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, []match{destinationLocal})...)
 	default:
@@ -205,7 +205,7 @@ func (c *serviceChains) internalMasquerade(e *ir.Entry) {
 	default:
 		return
 	}
-	c.natRule(c.first(e.Next), c.name.Display()+" cluster IP", jump(chainMarkMasq), ms...)
+	c.natRule(c.first(e.Next), c.name.Display()+" cluster IP", jump(ChainMarkMasq), ms...)
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.
@@ -230,13 +230,13 @@ func (c *serviceChains) externalChain() {
 	for step := c.external; step != nil; {
 		switch s := step.(type) {
 		case *ir.Masquerade:
-			c.natRule(chain, "masquerade traffic for "+ext, jump(chainMarkMasq))
+			c.natRule(chain, "masquerade traffic for "+ext, jump(ChainMarkMasq))
 			step = s.Next
 		case *ir.Guard:
 			if s.If.FromPod {
 				c.natRule(chain, "pod traffic for "+ext, jump(c.target(s.Then)), c.pods(false)...)
 			} else {
-				c.natRule(chain, "masquerade LOCAL traffic for "+ext, jump(chainMarkMasq), sourceLocal)
+				c.natRule(chain, "masquerade LOCAL traffic for "+ext, jump(ChainMarkMasq), sourceLocal)
 				c.natRule(chain, "route LOCAL traffic for "+ext, jump(c.target(s.Then.(*ir.Masquerade).Next)), sourceLocal)
 			}
 			step = s.Else

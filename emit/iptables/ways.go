@@ -22,11 +22,11 @@ func Deliver(g *ir.Graph, level int) (Ways, error) {
 	if err != nil {
 		return Ways{}, err
 	}
-	theirs := []string{chainServices, chainPostrouting, chainMarkMasq}
+	theirs := []string{ChainServices, ChainPostrouting, ChainMarkMasq}
 	w := Ways{Chains: slices.DeleteFunc(nat.chains, func(c string) bool { return slices.Contains(theirs, c) })}
 	var text []byte
 	for i := range nat.rules {
-		if r := &nat.rules[i]; r.chain == chainServices || !slices.Contains(theirs, r.chain) {
+		if r := &nat.rules[i]; r.chain == ChainServices || !slices.Contains(theirs, r.chain) {
 			if text, err = appendRule(text, r); err != nil {
 				return Ways{}, err
 			}

@@ -79,13 +79,13 @@ type member struct {
 func newMembers(f ir.Family, s *Set) (*members, error) {
 	m := &members{plain: map[member]bool{}, ranges: map[member][]netip.Prefix{}}
 	switch s.Type {
-	case typePort:
+	case TypePort:
 		m.dimensions, m.bitmap = 1, true
-	case typeIP:
+	case TypeIP:
 		m.dimensions = 1
-	case typeIPPort:
+	case TypeIPPort:
 		m.dimensions = 2
-	case typeIPPortIP, typeIPPortNet:
+	case TypeIPPortIP, TypeIPPortNet:
 		m.dimensions = 3
 	default:
 		return nil, fmt.Errorf("sets of type %s have no model", s.Type)
@@ -119,11 +119,11 @@ func (m *members) add(f ir.Family, kind, entry string) error {
 		}
 	}
 	switch kind {
-	case typeIPPortIP:
+	case TypeIPPortIP:
 		if x.third, err = netip.ParseAddr(parts[2]); err != nil {
 			return err
 		}
-	case typeIPPortNet:
+	case TypeIPPortNet:
 		p, err := readRange(parts[2])
 		m.ranges[x] = append(m.ranges[x], p)
 		return err

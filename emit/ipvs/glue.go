@@ -2,8 +2,6 @@ package ipvs
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"strings"
 
@@ -18,12 +16,12 @@ import (
 // own endpoint is masqueraded only if a server or nat has sent it there, and if no
 // mark does it already, which would stay.
 // Guards look at new connections, as in iptables mode. And chains that pods and
-// the node meet first know external policy Local; see views.go.
-func (l *lowering) glue(level int) ([]byte, error) {
+// the node meet first, those of inside, know external policy Local; see views.go.
+func (l *lowering) glue(inside *ir.Graph, level int) ([]byte, error) {
 	var ways iptables.Ways
-	if len(l.inside) > 0 {
+	if len(inside.Entries) > 0 {
 		var err error
-		if ways, err = iptables.Deliver(l.insiders(), level); err != nil {
+		if ways, err = iptables.Deliver(inside, level); err != nil {
 			return nil, err
 		}
 	}
@@ -33,8 +31,9 @@ func (l *lowering) glue(level int) ([]byte, error) {
 	return w.b.Bytes(), nil
 }
 
-// writer writes rules as text. What it writes is made of constants, addresses
-// and numbers.
+// writer writes rules as text. What it writes is made of constants, addresses and
+// numbers, and of the pods' interface: the compiler takes only names without
+// blanks and quotes.
 type writer struct {
 	l *lowering
 	b bytes.Buffer
@@ -48,11 +47,11 @@ func (w *writer) table(name string, chains ...string) {
 }
 
 // rule appends a rule to a chain, unless it asks a set that holds nothing. In it
-// {NAME} stands for the set KUBE-NAME.
+// {NAME} stands for a match on a set, which has that name in IPv4.
 func (w *writer) rule(chain, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if i, j := strings.IndexByte(text, '{'), strings.IndexByte(text, '}'); i >= 0 && j > i {
-		set := "KUBE-" + text[i+1:j]
+		set := text[i+1 : j]
 		if len(w.l.sets[set]) == 0 {
 			return
 		}
@@ -61,34 +60,25 @@ func (w *writer) rule(chain, format string, args ...any) {
 	fmt.Fprintf(&w.b, "-A %s %s\n", chain, text)
 }
 
-// The chains that the iptables mode has as well.
-const (
-	chainServices    = "KUBE-SERVICES"
-	chainPostrouting = "KUBE-POSTROUTING"
-	chainMark        = "KUBE-MARK-MASQ"
-	chainForward     = "KUBE-FORWARD"
-	chainFirewall    = "KUBE-PROXY-FIREWALL"
-)
-
 func (w *writer) filter() {
-	chains := []string{chainForward, iptables.ChainNodePort, chainFirewall, iptables.ChainSourceRanges, iptables.ChainIPVSFilter, iptables.ChainIPVSOut}
+	chains := []string{iptables.ChainForward, iptables.ChainNodePort, iptables.ChainProxyFirewall, iptables.ChainSourceRanges, iptables.ChainIPVSFilter, iptables.ChainIPVSOut}
 	for _, g := range w.l.guards {
 		if len(g.sources) > 0 {
-			chains = append(chains, guardChain(g.key))
+			chains = append(chains, g.chain())
 		}
 	}
 	w.table("filter", chains...)
 	w.firewall()
 	if w.l.g.Options.DropInvalid {
-		w.rule(chainForward, "-m conntrack --ctstate INVALID -j DROP")
+		w.rule(iptables.ChainForward, "-m conntrack --ctstate INVALID -j DROP")
 	}
 	mark := w.mark()
-	w.rule(chainForward, `-m comment --comment "kubernetes forwarding rules" -m mark --mark %s/%s -j ACCEPT`, mark, mark)
-	w.rule(chainForward, `-m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`)
+	w.rule(iptables.ChainForward, `-m comment --comment "kubernetes forwarding rules" -m mark --mark %s/%s -j ACCEPT`, mark, mark)
+	w.rule(iptables.ChainForward, `-m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`)
 	if w.l.g.Options.DropInvalid {
-		w.rule(iptables.ChainNodePort, "-m conntrack --ctstate INVALID {IPVS-IPS} dst -j DROP")
+		w.rule(iptables.ChainNodePort, "-m conntrack --ctstate INVALID {%s} dst -j DROP", setAddresses)
 	}
-	w.rule(iptables.ChainNodePort, `-p tcp -m comment --comment "Kubernetes health check node port" {HEALTH-CHECK-NODE-PORT} dst -j ACCEPT`)
+	w.rule(iptables.ChainNodePort, `-p tcp -m comment --comment "Kubernetes health check node port" {%s} dst -j ACCEPT`, setHealthCheck)
 	w.access()
 	w.outbound()
 	w.b.WriteString("COMMIT\n")
@@ -97,19 +87,19 @@ func (w *writer) filter() {
 // firewall drops what source ranges do not let in, and what no local endpoint is
 // there for.
 func (w *writer) firewall() {
-	w.rule(chainFirewall, `-m comment --comment "Kubernetes service ip + port without local endpoints" {NO-LOCAL-ENDPOINTS} dst,dst -j DROP`)
-	w.rule(chainFirewall, `-m comment --comment "Kubernetes service load balancer ip + port for load balancer with sourceRange" {LOAD-BALANCER-FW} dst,dst -j %s`, iptables.ChainSourceRanges)
-	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source cidr for packet filter purpose" {LOAD-BALANCER-SOURCE-CIDR} dst,dst,src -j RETURN`)
-	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source IP for packet filter purpose" {LOAD-BALANCER-SOURCE-IP} dst,dst,src -j RETURN`)
+	w.rule(iptables.ChainProxyFirewall, `-m comment --comment "Kubernetes service ip + port without local endpoints" {%s} dst,dst -j DROP`, setNoLocal)
+	w.rule(iptables.ChainProxyFirewall, `-m comment --comment "Kubernetes service load balancer ip + port for load balancer with sourceRange" {%s} dst,dst -j %s`, setBalancerGuard, iptables.ChainSourceRanges)
+	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source cidr for packet filter purpose" {%s} dst,dst,src -j RETURN`, setBalancerRanges)
+	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source IP for packet filter purpose" {%s} dst,dst,src -j RETURN`, setBalancerNode)
 	w.rule(iptables.ChainSourceRanges, "-j DROP")
 }
 
 // access refuses what is for a service address and for none of its ports.
 func (w *writer) access() {
-	for _, set := range []string{"LOAD-BALANCER", "CLUSTER-IP", "EXTERNAL-IP", "EXTERNAL-IP-LOCAL"} {
+	for _, set := range []string{setBalancer, setClusterIP, setExternal, setExternalLocal} {
 		w.rule(iptables.ChainIPVSFilter, "{%s} dst,dst -j RETURN", set)
 	}
-	w.rule(iptables.ChainIPVSFilter, "{IPVS-IPS} dst -j REJECT")
+	w.rule(iptables.ChainIPVSFilter, "{%s} dst -j REJECT", setAddresses)
 }
 
 // outbound holds the node's own packets to source ranges. A server has sent them
@@ -125,28 +115,25 @@ func (w *writer) outbound() {
 	for _, g := range w.l.guards {
 		to, verdict := g.key.Address, "DROP"
 		if len(g.sources) > 0 {
-			verdict = guardChain(g.key)
+			verdict = g.chain()
 		}
 		w.rule(chain, "-m ipvs --vaddr %s --vproto %s --vport %d -j %s", to.Addr(), g.key.Protocol, to.Port(), verdict)
 	}
 	for _, g := range w.l.guards {
 		for _, p := range g.sources {
-			w.rule(guardChain(g.key), "-s %s -j RETURN", p)
+			w.rule(g.chain(), "-s %s -j RETURN", p)
 		}
 		if len(g.sources) > 0 {
-			w.rule(guardChain(g.key), "-j DROP")
+			w.rule(g.chain(), "-j DROP")
 		}
 	}
 }
 
-// guardChain names the chain that guards a server's connections of the node.
-func guardChain(k Key) string {
-	sum := sha256.Sum256([]byte("guard " + k.String()))
-	return "KUBE-SVCC-" + base32.StdEncoding.EncodeToString(sum[:])[:16]
-}
+// chain names the one that guards the server's connections of the node.
+func (g *guarded) chain() string { return iptables.GuardChain(g.key.String()) }
 
 func (w *writer) nat(ways iptables.Ways) {
-	chains := []string{chainServices, chainPostrouting, iptables.ChainNodePort, iptables.ChainLoadBalancer, chainMark}
+	chains := []string{iptables.ChainServices, iptables.ChainPostrouting, iptables.ChainNodePort, iptables.ChainLoadBalancer, iptables.ChainMarkMasq}
 	w.table("nat", append(chains, ways.Chains...)...)
 	w.b.Write(ways.Rules)
 	w.services()
@@ -157,12 +144,12 @@ func (w *writer) nat(ways iptables.Ways) {
 		sent = append(sent, "-m conntrack --ctstate DNAT")
 	}
 	for _, sent := range sent {
-		w.rule(chainPostrouting, `-m mark ! --mark %s/%s %s -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" {LOOP-BACK} dst,dst,src -j MASQUERADE --random-fully`, mark, mark, sent)
+		w.rule(iptables.ChainPostrouting, `-m mark ! --mark %s/%s %s -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" {%s} dst,dst,src -j MASQUERADE --random-fully`, mark, mark, sent, setLoopback)
 	}
-	w.rule(chainPostrouting, "-m mark ! --mark %s/%s -j RETURN", mark, mark)
-	w.rule(chainPostrouting, "-j MARK --xor-mark %s", mark)
-	w.rule(chainPostrouting, `-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`)
-	w.rule(chainMark, "-j MARK --or-mark %s", mark)
+	w.rule(iptables.ChainPostrouting, "-m mark ! --mark %s/%s -j RETURN", mark, mark)
+	w.rule(iptables.ChainPostrouting, "-j MARK --xor-mark %s", mark)
+	w.rule(iptables.ChainPostrouting, `-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`)
+	w.rule(iptables.ChainMarkMasq, "-j MARK --or-mark %s", mark)
 	w.b.WriteString("COMMIT\n")
 }
 
@@ -170,16 +157,16 @@ func (w *writer) mark() string { return fmt.Sprintf("0x%08x", w.l.g.Options.Masq
 
 // services marks who is to be masqueraded at a service address.
 func (w *writer) services() {
-	w.rule(chainServices, `-m comment --comment "Kubernetes service lb portal" {LOAD-BALANCER} dst,dst -j %s`, iptables.ChainLoadBalancer)
-	w.rule(iptables.ChainLoadBalancer, `-m comment --comment "Kubernetes service load balancer ip + port with externalTrafficPolicy=local" {LOAD-BALANCER-LOCAL} dst,dst -j RETURN`)
-	w.rule(iptables.ChainLoadBalancer, "-j %s", chainMark)
-	w.rule(chainServices, `-m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" {CLUSTER-IP} dst,dst%s -j %s`, w.notPods(), chainMark)
-	w.rule(chainServices, `-m comment --comment "Kubernetes service external ip + port for masquerade and filter purpose" {EXTERNAL-IP} dst,dst -j %s`, chainMark)
-	for _, set := range []string{"CLUSTER-IP", "LOAD-BALANCER", "EXTERNAL-IP", "EXTERNAL-IP-LOCAL"} {
-		w.rule(chainServices, "{%s} dst,dst -j ACCEPT", set)
+	w.rule(iptables.ChainServices, `-m comment --comment "Kubernetes service lb portal" {%s} dst,dst -j %s`, setBalancer, iptables.ChainLoadBalancer)
+	w.rule(iptables.ChainLoadBalancer, `-m comment --comment "Kubernetes service load balancer ip + port with externalTrafficPolicy=local" {%s} dst,dst -j RETURN`, setBalancerLocal)
+	w.rule(iptables.ChainLoadBalancer, "-j %s", iptables.ChainMarkMasq)
+	w.rule(iptables.ChainServices, `-m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" {%s} dst,dst%s -j %s`, setClusterIP, w.notPods(), iptables.ChainMarkMasq)
+	w.rule(iptables.ChainServices, `-m comment --comment "Kubernetes service external ip + port for masquerade and filter purpose" {%s} dst,dst -j %s`, setExternal, iptables.ChainMarkMasq)
+	for _, set := range []string{setClusterIP, setBalancer, setExternal, setExternalLocal} {
+		w.rule(iptables.ChainServices, "{%s} dst,dst -j ACCEPT", set)
 	}
 	for _, a := range w.l.g.Options.NodePorts.Addrs {
-		w.rule(chainServices, "-d %s -j %s", a, iptables.ChainNodePort)
+		w.rule(iptables.ChainServices, "-d %s -j %s", a, iptables.ChainNodePort)
 	}
 }
 
@@ -203,11 +190,12 @@ func (w *writer) notPods() string {
 // nodePorts marks who comes to a node port, but for those of policy Local. A port
 // number of a set is of any protocol, so the rules ask for it.
 func (w *writer) nodePorts() {
-	for _, p := range []struct{ name, set, ends string }{
-		{"tcp", "TCP", "dst"}, {"udp", "UDP", "dst"}, {"sctp", "SCTP-HASH", "dst,dst"},
-	} {
-		name := strings.ToUpper(p.name)
-		w.rule(iptables.ChainNodePort, `-p %s -m comment --comment "Kubernetes nodeport %s port with externalTrafficPolicy=local" {NODE-PORT-LOCAL-%s} %s -j RETURN`, p.name, name, p.set, p.ends)
-		w.rule(iptables.ChainNodePort, `-p %s -m comment --comment "Kubernetes nodeport %s port for masquerade purpose" {NODE-PORT-%s} %s -j %s`, p.name, name, p.set, p.ends, chainMark)
+	for _, p := range []ir.Protocol{ir.TCP, ir.UDP, ir.SCTP} {
+		sets, name, ends := portSets(p, true), strings.ToUpper(p.String()), "dst"
+		if p == ir.SCTP {
+			ends = "dst,dst"
+		}
+		w.rule(iptables.ChainNodePort, `-p %s -m comment --comment "Kubernetes nodeport %s port with externalTrafficPolicy=local" {%s} %s -j RETURN`, p, name, sets[1], ends)
+		w.rule(iptables.ChainNodePort, `-p %s -m comment --comment "Kubernetes nodeport %s port for masquerade purpose" {%s} %s -j %s`, p, name, sets[0], ends, iptables.ChainMarkMasq)
 	}
 }

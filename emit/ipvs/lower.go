@@ -53,7 +53,7 @@ func lower(g *ir.Graph, level int) (*State, error) {
 	slices.SortFunc(l.state.Addresses, netip.Addr.Compare)
 	slices.SortFunc(l.state.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
 	var err error
-	l.state.Glue, err = l.glue(level)
+	l.state.Glue, err = l.glue(l.insiders(), level)
 	l.state.Sets = l.finishSets()
 	return l.state, err
 }
@@ -238,7 +238,7 @@ func (l *lowering) finishSets() []*Set {
 			s.Entries = append(s.Entries, e)
 		}
 		slices.Sort(s.Entries)
-		if t.kind != typePort {
+		if t.kind != TypePort {
 			s.HashSize, s.MaxElem = 1024, smallestSet
 			for s.MaxElem < 2*len(s.Entries) {
 				s.HashSize, s.MaxElem = s.HashSize*2, s.MaxElem*2

@@ -32,36 +32,53 @@ const (
 	setNoLocal        = "KUBE-NO-LOCAL-ENDPOINTS"
 )
 
-// The types of sets.
+// The types of sets, as ipset names them.
 const (
-	typeIPPortIP  = "hash:ip,port,ip"
-	typeIPPort    = "hash:ip,port"
-	typeIPPortNet = "hash:ip,port,net"
-	typePort      = "bitmap:port"
-	typeIP        = "hash:ip"
+	TypeIPPortIP  = "hash:ip,port,ip"
+	TypeIPPort    = "hash:ip,port"
+	TypeIPPortNet = "hash:ip,port,net"
+	TypePort      = "bitmap:port"
+	TypeIP        = "hash:ip"
 )
 
 // setTypes has every set of ours in the order in which they are written, which
 // is kube-proxy's.
 var setTypes = []struct{ name, kind string }{
-	{setLoopback, typeIPPortIP},
-	{setClusterIP, typeIPPort},
-	{setExternal, typeIPPort},
-	{setExternalLocal, typeIPPort},
-	{setBalancer, typeIPPort},
-	{setBalancerGuard, typeIPPort},
-	{setBalancerLocal, typeIPPort},
-	{setBalancerNode, typeIPPortIP},
-	{setBalancerRanges, typeIPPortNet},
-	{setPortTCP, typePort},
-	{setPortLocalTCP, typePort},
-	{setPortUDP, typePort},
-	{setPortLocalUDP, typePort},
-	{setPortSCTP, typeIPPort},
-	{setPortLocalSCTP, typeIPPort},
-	{setHealthCheck, typePort},
-	{setAddresses, typeIP},
-	{setNoLocal, typeIPPort},
+	{setLoopback, TypeIPPortIP},
+	{setClusterIP, TypeIPPort},
+	{setExternal, TypeIPPort},
+	{setExternalLocal, TypeIPPort},
+	{setBalancer, TypeIPPort},
+	{setBalancerGuard, TypeIPPort},
+	{setBalancerLocal, TypeIPPort},
+	{setBalancerNode, TypeIPPortIP},
+	{setBalancerRanges, TypeIPPortNet},
+	{setPortTCP, TypePort},
+	{setPortLocalTCP, TypePort},
+	{setPortUDP, TypePort},
+	{setPortLocalUDP, TypePort},
+	{setPortSCTP, TypeIPPort},
+	{setPortLocalSCTP, TypeIPPort},
+	{setHealthCheck, TypePort},
+	{setAddresses, TypeIP},
+	{setNoLocal, TypeIPPort},
+}
+
+// NodePorts says whether a set has the node ports of a protocol, by number. Those
+// of SCTP are in a set of destinations.
+func (s *Set) NodePorts() (p ir.Protocol, ok bool) {
+	if s.Type != TypePort {
+		return 0, false
+	}
+	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		switch s.Name {
+		case SetName(f, setPortTCP):
+			return ir.TCP, true
+		case SetName(f, setPortUDP):
+			return ir.UDP, true
+		}
+	}
+	return 0, false
 }
 
 // maxSetName is how long the kernel lets a set's name be (IPSET_MAXNAMELEN).

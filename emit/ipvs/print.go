@@ -24,7 +24,7 @@ func (s *Set) Create(f ir.Family) string { return s.create(s.Name, f) }
 func (s *Set) CreateTemporary(f ir.Family) string { return s.create(Temporary(s.Name), f) }
 
 func (s *Set) create(name string, f ir.Family) string {
-	if s.Type == typePort {
+	if s.Type == TypePort {
 		return fmt.Sprintf("create %s %s range 0-65535", name, s.Type)
 	}
 	return fmt.Sprintf("create %s %s family %s hashsize %d maxelem %d", name, s.Type, inet(f), s.HashSize, s.MaxElem)
@@ -49,9 +49,20 @@ func (s *State) setsText() []byte {
 func (s *State) addressesText() []byte {
 	b := fmt.Appendf(nil, "link add %s type dummy\n", Link)
 	for _, a := range s.Addresses {
-		b = fmt.Appendf(b, "address replace %s dev %s nodad\n", netip.PrefixFrom(a, a.BitLen()), Link)
+		b = append(append(b, AddressLine(a)...), '\n')
 	}
 	return b
+}
+
+// AddressLine is the command of ip -batch that puts an address on Link. An IPv6
+// address is used at once, without asking who else has it; IPv4 knows no such
+// question.
+func AddressLine(a netip.Addr) string {
+	line := fmt.Sprintf("address replace %s dev %s", netip.PrefixFrom(a, a.BitLen()), Link)
+	if a.Is6() {
+		line += " nodad"
+	}
+	return line
 }
 
 // serversText is as "ipvsadm -Sn" prints it, in the order of keys.

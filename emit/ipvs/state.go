@@ -3,7 +3,6 @@ package ipvs
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 
 	"svcc/emit"
 	"svcc/ir"
@@ -13,7 +12,7 @@ import (
 // the same; see Sections and ReadState.
 type State struct {
 	Family    ir.Family
-	Sets      []*Set       // in the order of SetNames
+	Sets      []*Set       // in the order of SetNames; as they were read from ReadState
 	Glue      []byte       // for iptables-restore
 	Addresses []netip.Addr // that Link carries, sorted
 	Servers   []*Server    // sorted by Key
@@ -46,11 +45,6 @@ type Destination struct {
 	Weight  int
 }
 
-// SameService says that both are alike but for their destinations.
-func (s *Server) SameService(t *Server) bool {
-	return s.Key == t.Key && s.Scheduler == t.Scheduler && s.Timeout == t.Timeout && slices.Equal(s.Flags, t.Flags)
-}
-
 // Set is an ipset. Entries are in ipset's own spelling, sorted.
 type Set struct {
 	Name, Type        string
@@ -78,15 +72,4 @@ func (s *State) Sections() []emit.Section {
 		section(ToolAddresses, s.addressesText()),
 		section(ToolServers, s.serversText()),
 	}
-}
-
-// Set gives a set by its name in IPv4; nil if there is none.
-func (s *State) Set(name string) *Set {
-	name = SetName(s.Family, name)
-	for _, x := range s.Sets {
-		if x.Name == name {
-			return x
-		}
-	}
-	return nil
 }

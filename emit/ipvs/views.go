@@ -68,7 +68,8 @@ func walkSteps(s ir.Step, visit func(ir.Step)) {
 }
 
 // insiders is the Graph that nat is lowered from: the entries whose way depends
-// on the sender, for pods and the node alone.
+// on the sender, for pods and the node alone. The endpoints that these reach are
+// noted as clients of themselves.
 func (l *lowering) insiders() *ir.Graph {
 	g := &ir.Graph{Family: l.g.Family, Node: l.g.Node, Options: l.g.Options, Known: l.g.Known}
 	c := cutter{done: map[ir.Step]ir.Step{}}
