@@ -76,7 +76,7 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 }
 
 func (t *Target) readWhole(ctx context.Context, f ir.Family, name string) (*table, error) {
-	dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-t", name}})
+	dump, err := t.saved(ctx, f, name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"svcc/apply"
-	"svcc/apply/iptables"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
 	"svcc/ir"
@@ -26,21 +24,12 @@ func (t *Target) Live(ctx context.Context, f ir.Family) ([]emit.Section, error) 
 		}
 	}
 	slices.SortFunc(out.Servers, func(a, b *spec.Server) int { return a.Key.Compare(b.Key) })
-	for _, table := range []string{"filter", "nat"} {
-		text, err := t.Runner.Run(ctx, apply.Input{Tool: t.saveTool(f), Args: []string{"-t", table}})
-		if err != nil {
-			return nil, err
-		}
-		out.Glue = append(out.Glue, text...)
+	glue, err := t.Glue.Live(ctx, f)
+	if err != nil {
+		return nil, err
 	}
+	out.Glue = glue[0].Text
 	return out.Sections(), nil
-}
-
-func (t *Target) saveTool(f ir.Family) string {
-	if t.Glue.Command != nil {
-		return t.Glue.Command(f, "save")
-	}
-	return iptables.Flavour("")(f, "save")
 }
 
 // spec is a virtual server as a ruleset has it.
