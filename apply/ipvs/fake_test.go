@@ -154,55 +154,70 @@ func (n *node) saveSets() []byte {
 	return b
 }
 
+// setLine does a line of ipset restore, with ipset's words for what is wrong.
 func (n *node) setLine(w []string) error {
 	set := n.sets[w[1]]
-	switch w[0] {
-	case "create":
-		if set != nil {
-			return errors.New("Set cannot be created: set with the same name already exists")
-		}
-		s := &nodeSet{kind: w[2], head: strings.Join(w[2:], " "), entries: map[string]bool{}, maxElem: 65536}
-		if i := slices.Index(w, "maxelem"); i > 0 {
-			s.maxElem, _ = strconv.Atoi(w[i+1])
-		}
-		n.sets[w[1]] = s
-		return nil
-	case "add", "del", "swap", "destroy":
-	default:
+	switch {
+	case w[0] == "create":
+		return n.createSet(w)
+	case !slices.Contains([]string{"add", "del", "swap", "destroy"}, w[0]):
 		return errors.New("Unknown argument")
-	}
-	if set == nil {
+	case set == nil:
 		return errors.New("The set with the given name does not exist")
 	}
 	switch w[0] {
-	case "add":
-		if set.entries[w[2]] {
-			return errors.New("Element cannot be added to the set: it's already added")
-		}
-		if len(set.entries) == set.maxElem {
-			return errors.New("Hash is full, cannot add more elements")
-		}
-		set.entries[w[2]] = true
-	case "del":
-		if !set.entries[w[2]] {
-			return errors.New("Element cannot be deleted from the set: it's not added")
-		}
-		delete(set.entries, w[2])
 	case "swap":
 		other := n.sets[w[2]]
 		if other == nil || other.kind != set.kind {
 			return errors.New("The sets cannot be swapped: their type does not match")
 		}
 		n.sets[w[1]], n.sets[w[2]] = other, set
+		return nil
 	case "destroy":
-		if n.refers(w[1]) {
-			return errors.New("Set cannot be destroyed: it is in use by a kernel component")
-		}
-		if n.holds > 0 {
-			n.holds--
-			return errors.New("Set cannot be destroyed: it is in use by a kernel component")
-		}
-		delete(n.sets, w[1])
+		return n.destroySet(w[1])
+	}
+	return set.edit(w[0] == "add", w[2])
+}
+
+func (n *node) createSet(w []string) error {
+	if n.sets[w[1]] != nil {
+		return errors.New("Set cannot be created: set with the same name already exists")
+	}
+	s := &nodeSet{kind: w[2], head: strings.Join(w[2:], " "), entries: map[string]bool{}, maxElem: 65536}
+	if i := slices.Index(w, "maxelem"); i > 0 {
+		s.maxElem, _ = strconv.Atoi(w[i+1])
+	}
+	n.sets[w[1]] = s
+	return nil
+}
+
+func (n *node) destroySet(name string) error {
+	inUse := errors.New("Set cannot be destroyed: it is in use by a kernel component")
+	if n.refers(name) {
+		return inUse
+	}
+	if n.holds > 0 {
+		n.holds--
+		return inUse
+	}
+	delete(n.sets, name)
+	return nil
+}
+
+// edit adds or deletes an entry.
+func (s *nodeSet) edit(add bool, entry string) error {
+	switch {
+	case add && s.entries[entry]:
+		return errors.New("Element cannot be added to the set: it's already added")
+	case add && len(s.entries) == s.maxElem:
+		return errors.New("Hash is full, cannot add more elements")
+	case !add && !s.entries[entry]:
+		return errors.New("Element cannot be deleted from the set: it's not added")
+	}
+	if add {
+		s.entries[entry] = true
+	} else {
+		delete(s.entries, entry)
 	}
 	return nil
 }

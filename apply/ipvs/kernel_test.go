@@ -262,16 +262,6 @@ func testModes(t *testing.T) {
 // Virtual servers of another namespace do not get in the way of reading ours.
 func testNamespaces(t *testing.T) {
 	const servers = 200 // more than the kernel prints in one go
-	fill := func(k Kernel) error {
-		for i := range servers {
-			s := Server{Key: spec.Key{Protocol: ir.TCP, Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 0, byte(i)}), 80)}, Scheduler: "rr"}
-			d := Destination{Address: netip.MustParseAddrPort("127.0.0.1:80"), Weight: i}
-			if err := errors.Join(k.Do(Op{Verb: AddServer, Server: s}), k.Do(Op{Verb: AddDestination, Server: s, Destination: d})); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	k := &Netlink{}
 	defer k.Close()
 	box, err := k.Sandbox()
@@ -281,10 +271,10 @@ func testNamespaces(t *testing.T) {
 	defer box.Close()
 	box.Do(func(k Kernel) {
 		tool(t, "link set lo up\n", "ip", "-batch", "-")
-		err = fill(k)
+		err = fill(k, servers)
 	})
 	tool(t, "link set lo up\n", "ip", "-batch", "-")
-	if err := errors.Join(err, fill(k)); err != nil {
+	if err := errors.Join(err, fill(k, servers)); err != nil {
 		t.Fatal(err)
 	}
 	all, err := k.Servers()
@@ -300,9 +290,25 @@ func testNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := readDestinations(text); err != nil || len(list) == servers {
-		t.Logf("the kernel's file has all %d virtual servers: this test shows nothing (%v)", len(list), err)
+	list, err := readDestinations(text)
+	if err != nil {
+		t.Error(err)
 	}
+	if len(list) == servers {
+		t.Log("the kernel's file has all virtual servers: on this kernel the test shows nothing")
+	}
+}
+
+// fill makes virtual servers, each with its number for the weight of a destination.
+func fill(k Kernel, servers int) error {
+	for i := range servers {
+		s := Server{Key: spec.Key{Protocol: ir.TCP, Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 0, byte(i)}), 80)}, Scheduler: "rr"}
+		d := Destination{Address: netip.MustParseAddrPort("127.0.0.1:80"), Weight: i}
+		if err := errors.Join(k.Do(Op{Verb: AddServer, Server: s}), k.Do(Op{Verb: AddDestination, Server: s, Destination: d})); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Last of all, as it takes a module away.

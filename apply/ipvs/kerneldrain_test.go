@@ -8,20 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
+	"svcc/emit"
 )
 
 // A connection that is there outlives its endpoint's Service entry, and a new
 // one does not go there.
 func testDrain(t *testing.T) {
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := netlink.LinkSetUp(lo); err != nil {
-		t.Fatal(err)
-	}
-	tool(t, "address add 10.0.0.1/32 dev lo\naddress add 10.0.0.2/32 dev lo\n", "ip", "-batch", "-")
+	tool(t, "link set lo up\naddress add 10.0.0.1/32 dev lo\naddress add 10.0.0.2/32 dev lo\n", "ip", "-batch", "-")
 	m := newMachine()
 	tg := m.target()
 	both := newWorld().cluster("tcp 10.96.0.1:80 rr", "10.0.0.1:8080", "10.0.0.2:8080")
@@ -34,10 +27,7 @@ func testDrain(t *testing.T) {
 	one := newWorld().cluster("tcp 10.96.0.1:80 rr", "10.0.0.2:8080").ruleset()
 	bring(t, tg, one)
 	for _, c := range []net.Conn{a, b} {
-		if _, err := c.Write([]byte("x")); err != nil {
-			t.Error(err)
-		}
-		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		if err := echo(c); err != nil {
 			t.Errorf("a connection broke: %v", err)
 		}
 	}
@@ -55,14 +45,19 @@ func testDrain(t *testing.T) {
 	if len(m.writes) > 0 {
 		t.Errorf("while it drains: %q", m.writes)
 	}
+	drained(t, m, tg, one, a, b)
+}
+
+// drained has connections end, and the destination of a ruleset that drains go.
+func drained(t *testing.T, m *machine, tg *Target, rs *emit.Ruleset, connections ...net.Conn) {
 	// From its next packet on, a connection ends after a second without one.
 	if err := m.Kernel.Do(Op{Verb: SetTimeouts, Timeouts: Timeouts{TCP: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []net.Conn{a, b} {
+	for _, c := range connections {
 		c.Write([]byte("x")) //nolint:errcheck // the next lines tell
 	}
-	_, p := plans(t, tg, one)
+	_, p := plans(t, tg, rs)
 	tg.DrainTimeout = 20 * time.Second
 	if did, err := tg.Tidy(context.Background(), p); err != nil || len(did) != 1 {
 		t.Errorf("%q, %v", did, err)
@@ -104,11 +99,17 @@ func dial(t *testing.T, address string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if _, err := c.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+	if err := echo(c); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// echo sends a byte and waits for it to come back.
+func echo(c net.Conn) error {
+	if _, err := c.Write([]byte("x")); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, make([]byte, 1))
+	return err
 }
