@@ -8,8 +8,13 @@
 // network namespace that ends with the tool that ran there. Fix alone writes,
 // and only settings that a Finding named.
 //
-// The world is behind two seams: files below Doctor.Root, tools behind
-// Doctor.Runner; the threads of this process see /proc/thread-self, so that a
+// IPVS mode has checks of its own, and others look at other things there: what
+// comes for Services passes INPUT, not FORWARD. What of the other mode is there
+// counts as left over unless the record says that it is in force.
+//
+// The world is behind seams: files below Doctor.Root, tools behind Doctor.Runner,
+// virtual servers behind Doctor.Kernel, addresses behind Doctor.Interfaces; the
+// threads of this process see /proc/thread-self, so that a
 // test in a network namespace of its own sees that one.
 //
 // When reviewing a change here, look for: an ok that was not looked at, a

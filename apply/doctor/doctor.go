@@ -8,7 +8,9 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/iptables"
+	"svcc/apply/ipvs"
 	"svcc/apply/sysctl"
+	"svcc/emit"
 	"svcc/ir"
 )
 
@@ -37,20 +39,25 @@ type Finding struct {
 type Check struct {
 	ID, Doc string
 	run     func(*examination) []Finding
+	virtual bool // only in IPVS mode
 }
 
 // Checks are all checks in the order in which they run.
 var Checks = []Check{
-	{"tools", "iptables-restore, iptables-save and their IPv6 twins are there, of one flavour and a version that works", tools},
-	{"flavours", "no kube-proxy rules are left in the other flavour of iptables, where they would steer packets too", flavours},
-	{"capabilities", "this process may change rules (CAP_NET_ADMIN, CAP_NET_RAW) and try them apart (CAP_SYS_ADMIN)", capabilities},
-	{"kernel", "each kind of rule that svcc writes can be loaded; names the module that is missing", kernel},
-	{"conntrack", "stale UDP flows can be deleted (nf_conntrack_netlink)", flowTable},
-	{"policies", "no chain outside svcc's drops by policy what Services let through", policies},
-	{"sysctl", "forwarding, localhost node ports, bridges, connection tracking and reverse-path filters are set as the rules expect", sysctls},
-	{"affinity", "session affinity can remember enough clients (xt_recent ip_list_tot)", affinity},
-	{"kube-proxy", "no kube-proxy runs that would write its own rules", kubeProxy},
-	{"state", "the state directory can be used, and no run was interrupted", stateDir},
+	{"tools", "iptables-restore, iptables-save and their IPv6 twins are there, of one flavour and a version that works", tools, false},
+	{"flavours", "no kube-proxy rules are left in the other flavour of iptables, where they would steer packets too", flavours, false},
+	{"modes", "nothing of another mode is left, whose virtual servers or rules would steer packets too", modes, false},
+	{"capabilities", "this process may change rules (CAP_NET_ADMIN, CAP_NET_RAW) and try them apart (CAP_SYS_ADMIN)", capabilities, false},
+	{"kernel", "each kind of rule that svcc writes can be loaded; names the module that is missing", kernel, false},
+	{"ipvs", "IPVS mode: ip_vs, the schedulers, dummy devices and rules that ask for virtual servers are there; names the module that is missing", virtualServers, true},
+	{"sets", "IPVS mode: ipset is there, each type of set, and rules that ask them; names the module that is missing", sets, true},
+	{"conntrack", "stale UDP flows can be deleted (nf_conntrack_netlink)", flowTable, false},
+	{"policies", "no chain outside svcc's drops by policy what Services let through", policies, false},
+	{"sysctl", "forwarding, localhost node ports, bridges, connection tracking, virtual servers and reverse-path filters are set as the rules expect", sysctls, false},
+	{"addresses", "IPVS mode: the node bears service addresses on kube-ipvs0, which is svcc's, and not on other interfaces", addresses, true},
+	{"affinity", "session affinity can remember enough clients (xt_recent ip_list_tot)", affinity, false},
+	{"kube-proxy", "no kube-proxy runs that would write its own rules", kubeProxy, false},
+	{"state", "the state directory can be used, and no run was interrupted", stateDir, false},
 }
 
 // Doctor examines a node.
@@ -61,6 +68,17 @@ type Doctor struct {
 	// Programs are what the node is to do, for what depends on it; nil if that
 	// is not known.
 	Programs []*ir.Program
+	// Mode is what the node is to be in, as rulesets name it: "ipvs", or else
+	// iptables mode.
+	Mode string
+	// Schedulers are to be there in IPVS mode, beside those that Programs name.
+	Schedulers []string
+	// InForce is the ruleset that the record says is in force; nil for none.
+	InForce *emit.Ruleset
+	// Kernel has the virtual servers; nil stands for netlink's.
+	Kernel ipvs.Kernel
+	// Interfaces lists the node's; nil stands for this network namespace's.
+	Interfaces func() ([]Interface, error)
 	// Flows asks whether entries of flows can be deleted; nil stands for
 	// conntrack.Available.
 	Flows func() error
@@ -75,12 +93,23 @@ type examination struct {
 
 var families = []ir.Family{ir.IPv4, ir.IPv6}
 
-// Examine runs all checks. It changes nothing.
+// Examine runs all checks of the mode. It changes nothing.
 func (d *Doctor) Examine(ctx context.Context) []Finding {
-	x := &examination{Doctor: d, ctx: ctx, versions: map[ir.Family]iptables.Version{}}
+	seen := *d
+	if seen.Kernel == nil {
+		k := &ipvs.Netlink{}
+		defer k.Close()
+		seen.Kernel = k
+	}
+	if seen.Interfaces == nil {
+		seen.Interfaces = interfaces
+	}
+	x := &examination{Doctor: &seen, ctx: ctx, versions: map[ir.Family]iptables.Version{}}
 	var out []Finding
 	for _, c := range Checks {
-		out = append(out, c.run(x)...)
+		if !c.virtual || d.Mode == modeIPVS {
+			out = append(out, c.run(x)...)
+		}
 	}
 	return out
 }

@@ -25,11 +25,19 @@ type node struct {
 	doctor.Doctor
 	says  map[string]string // what a tool prints
 	fails map[string]error  // by tool, or by a word of what a tool is given
+
+	virtual    *virtual
+	interfaces []doctor.Interface
 }
 
 func healthy(t *testing.T) *node {
 	n := &node{T: t, says: map[string]string{}, fails: map[string]error{}}
-	n.Doctor = doctor.Doctor{Root: t.TempDir(), Runner: n, StateDir: filepath.Join(t.TempDir(), "svcc"), Flows: func() error { return nil }}
+	n.virtual = &virtual{schedulers: []string{"rr", "wlc"}}
+	n.Doctor = doctor.Doctor{
+		Root: t.TempDir(), Runner: n, StateDir: filepath.Join(t.TempDir(), "svcc"), Flows: func() error { return nil },
+		Kernel: n.virtual, Interfaces: func() ([]doctor.Interface, error) { return n.interfaces, nil },
+	}
+	n.says["ipset version"] = "ipset v7.17, protocol version: 7\n"
 	n.says["iptables --version"] = "iptables v1.8.9 (nf_tables)\n"
 	n.says["ip6tables --version"] = "ip6tables v1.8.9 (nf_tables)\n"
 	n.says["nft -j list chains"] = `{"nftables": [{"metainfo": {"version": "1.0.6"}},
@@ -158,6 +166,11 @@ func TestFindings(t *testing.T) {
 			n.says["ip6tables-nft-save"] = legacySave
 		}, []string{"flavours.ipv6 fail"}, "svcc remove"},
 
+		{"no nf_tables", func(n *node) {
+			n.says["iptables --version"], n.says["ip6tables --version"] = "iptables v1.8.9 (legacy)", "ip6tables v1.8.9 (legacy)"
+			n.fails["ip6tables-nft-save"] = errors.New("ip6tables-nft-save v1.8.9 (nf_tables): Could not fetch rule set generation id: Invalid argument")
+		}, nil, ""},
+
 		{"no capabilities", func(n *node) { n.write("proc/thread-self/status", "CapEff:\t0000000000000000\n") },
 			[]string{"capabilities.net_admin fail", "capabilities.sys_admin warn"}, "CAP_NET_ADMIN"},
 		{"legacy without CAP_NET_RAW", func(n *node) {
@@ -209,6 +222,9 @@ func TestFindings(t *testing.T) {
 			n.remove("sys/module/xt_recent")
 			n.Programs[0].Services[0].AffinitySeconds, n.Programs[1].Services[0].AffinitySeconds = 0, 0
 		}, nil, ""},
+		{"left of IPVS mode", func(n *node) { n.virtual.link = true }, []string{"modes warn"}, "svcc remove"},
+		{"IPVS mode in force", func(n *node) { n.virtual.link, n.InForce = true, inForce() }, nil, ""},
+		{"a strange kube-ipvs0", func(n *node) { n.virtual.linkErr = errors.New("no dummy device") }, []string{"modes unknown"}, "ip address"},
 		{"kube-proxy runs", func(n *node) { n.write("proc/4711/comm", "kube-proxy\n") }, []string{"kube-proxy fail"}, "stop it"},
 
 		{"state directory", func(n *node) { n.state(0o700, "") }, nil, ""},
@@ -290,9 +306,11 @@ func TestFixSetsWhatWasNamed(t *testing.T) {
 func TestFindingsBelongToChecks(t *testing.T) {
 	n := healthy(t)
 	used := map[string]bool{}
-	for _, f := range n.Examine(context.Background()) {
-		id, _, _ := strings.Cut(f.ID, ".")
-		used[id] = true
+	for _, n.Mode = range []string{"", "ipvs"} {
+		for _, f := range n.Examine(context.Background()) {
+			id, _, _ := strings.Cut(f.ID, ".")
+			used[id] = true
+		}
 	}
 	for _, c := range doctor.Checks {
 		if !used[c.ID] || c.Doc == "" {

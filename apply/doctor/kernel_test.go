@@ -52,12 +52,12 @@ func TestKernel(t *testing.T) {
 
 	feed(t, "*filter\n:FORWARD DROP\nCOMMIT\n", "iptables-restore")
 	feed(t, "table inet other { chain f { type filter hook forward priority 0; policy drop; }\n}\n", "nft", "-f", "-")
-	feed(t, "*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES -j RETURN\nCOMMIT\n", other(t)+"-restore")
+	feed(t, "*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES -j RETURN\nCOMMIT\n", otherFlavour(t)+"-restore")
 	compare("with others in the way", d.Examine(context.Background()), []string{"flavours.ipv4 fail", "policies.ipv4 warn", "policies.nftables warn"})
 }
 
-// other is the flavour that iptables is not.
-func other(t *testing.T) string {
+// otherFlavour is the flavour that iptables is not.
+func otherFlavour(t *testing.T) string {
 	t.Helper()
 	text, err := exec.Command("iptables", "--version").Output()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"svcc/apply/iptables"
+	spec "svcc/emit/ipvs"
 	"svcc/ir"
 )
 
@@ -41,8 +42,33 @@ func (x *examination) iptablesPolicy(f ir.Family) Finding {
 		return ok(id, "the built-in chains of filter accept by policy")
 	}
 	tool := iptables.Flavour("")(f, "")
+	if x.Mode == modeIPVS {
+		return virtualPolicy(id, tool, f, chains)
+	}
 	return Finding{ID: id, State: Warn, Text: fmt.Sprintf("%s drop by policy: new flows of Services that are not masqueraded, as from pods or with policy Local, pass only where another rule accepts them", strings.Join(chains, ", ")),
 		Todo: fmt.Sprintf("accept the pods' addresses in both directions, as with %s -A FORWARD -s POD-CIDR -j ACCEPT, or set the policy: %s -P %s ACCEPT", tool, tool, chains[len(chains)-1])}
+}
+
+// virtualPolicy is about IPVS mode. Service addresses are the node's own there:
+// what comes for virtual servers passes INPUT, and what they forward OUTPUT; their
+// answers, and what rules in nat send to endpoints, pass FORWARD. No rule of
+// kube-proxy's or svcc's accepts anything in INPUT or OUTPUT.
+func virtualPolicy(id, tool string, f ir.Family, chains []string) Finding {
+	var text, todo []string
+	for _, c := range chains {
+		switch c {
+		case "INPUT":
+			text = append(text, "INPUT drops by policy, and in IPVS mode what comes for Services passes INPUT and not FORWARD: only what another rule accepts reaches them")
+			todo = append(todo, fmt.Sprintf("%s -A INPUT -m set --match-set %s dst -j ACCEPT, and the node ports, or %s -P INPUT ACCEPT", tool, spec.SetName(f, "KUBE-IPVS-IPS"), tool))
+		case "OUTPUT":
+			text = append(text, "OUTPUT drops by policy, and in IPVS mode what virtual servers forward leaves by OUTPUT")
+			todo = append(todo, fmt.Sprintf("%s -A OUTPUT -m ipvs --ipvs -j ACCEPT, or %s -P OUTPUT ACCEPT", tool, tool))
+		default:
+			text = append(text, "FORWARD drops by policy: answers of Services are accepted, but new flows that nat sends to endpoints, as pods' with external policy Local, only where another rule accepts them")
+			todo = append(todo, fmt.Sprintf("%s -A FORWARD -s POD-CIDR -j ACCEPT, or %s -P FORWARD ACCEPT", tool, tool))
+		}
+	}
+	return Finding{ID: id, State: Warn, Text: strings.Join(text, "; "), Todo: strings.Join(todo, "; ")}
 }
 
 // nftChain is what "nft -j list chains" says of a chain.
@@ -68,8 +94,12 @@ func (x *examination) nftPolicies() Finding {
 	if len(chains) == 0 {
 		return ok(id, "no other table of nftables drops by policy")
 	}
+	todo := "accept there what Services need: in forward the pods' and Services' flows, in input the node ports; see who owns the table (firewalld, nftables.service)"
+	if x.Mode == modeIPVS {
+		todo = "accept there what Services need: in IPVS mode all that comes for them passes input and leaves by output, and answers pass forward; see who owns the table (firewalld, nftables.service)"
+	}
 	return Finding{ID: id, State: Warn, Text: "these drop by policy what no rule of their own accepts, whatever iptables accepts: " + strings.Join(chains, ", "),
-		Todo: "accept there what Services need: in forward the pods' and Services' flows, in input the node ports; see who owns the table (firewalld, nftables.service)"}
+		Todo: todo}
 }
 
 func droppingChains(text string) ([]string, error) {

@@ -21,7 +21,34 @@ func sysctls(x *examination) []Finding {
 			out = append(out, x.forwarding(f), x.bridge(f))
 		}
 	}
-	return append(out, x.localnet(), x.liberal(), x.reversePath())
+	out = append(out, x.localnet(), x.liberal(), x.reversePath())
+	if x.Mode == modeIPVS {
+		out = append(out, x.virtualSettings()...)
+	}
+	return out
+}
+
+// virtualSettings are those that only virtual servers need. svcc apply sets
+// them: until it has, it is no fault that they are not.
+func (x *examination) virtualSettings() []Finding {
+	programs := slices.DeleteFunc(slices.Clone(x.Programs), func(p *ir.Program) bool { return p.Options.Virtual == nil })
+	if len(programs) == 0 {
+		programs = []*ir.Program{{Family: ir.IPv4, Options: ir.Options{Virtual: &ir.Virtual{}}}}
+	}
+	var out []Finding
+	for _, s := range sysctl.Needed(x.Root, programs) {
+		if s.Name == sysctl.RouteLocalnet || s.Stays { // forwarding and localnet look at these
+			continue
+		}
+		id := "sysctl." + strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(s.Name, "net/ipv4/"), "conf/all/"), "/", ".")
+		now, err := sysctl.Get(x.Root, s.Name)
+		if x.recorded() != modeIPVS && (err == nil && now != s.Value || errors.Is(err, fs.ErrNotExist)) {
+			out = append(out, ok(id, fmt.Sprintf("svcc apply sets %s to %s", dotted(s.Name), s.Value)))
+			continue
+		}
+		out = append(out, x.setting(id, Fail, s, Finding{ID: id, State: Fail, Text: "there is no " + dotted(s.Name), Todo: "modprobe ip_vs; is /proc/sys mounted?"}))
+	}
+	return out
 }
 
 // setting compares one setting. missing is what it means that the kernel has

@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"svcc/apply"
 	"svcc/apply/doctor"
 	"svcc/apply/state"
+	"svcc/compiler"
 	"svcc/emit"
 	"svcc/ir"
 	"svcc/ir/diag"
@@ -20,7 +24,8 @@ import (
 // doctorCommand is svcc doctor.
 type doctorCommand struct {
 	streams
-	stateDir                    string
+	stateDir, mode              string
+	schedulers                  []string
 	fix, asJSON, verbose, table bool
 }
 
@@ -35,6 +40,8 @@ func newDoctor(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
 	}
 	f := cmd.Flags()
+	f.StringVar(&d.mode, "mode", "", "what the node is to be in: iptables, ipvs (default that of RULESET, or else of the ruleset that was applied last)")
+	f.StringSliceVar(&d.schedulers, "scheduler", nil, "in IPVS mode, schedulers that are to be there, beside the ruleset's")
 	f.StringVar(&d.stateDir, "state-dir", state.DefaultPath, "where the rulesets, the record and the journal are kept")
 	f.BoolVar(&d.fix, "fix", false, "set the settings (sysctl) that are named, until the next boot")
 	f.BoolVar(&d.asJSON, "json", false, "print JSON")
@@ -50,11 +57,10 @@ func (d *doctorCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		return nil
 	}
-	programs, err := d.programs(args)
+	doc, err := d.doctor(args)
 	if err != nil {
 		return err
 	}
-	doc := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: d.stateDir, Programs: programs}
 	r := examined{Findings: doc.Examine(cmd.Context())}
 	if d.fix {
 		if err := r.mend(cmd, doc); err != nil {
@@ -91,37 +97,51 @@ func (r *examined) mend(cmd *cobra.Command, doc *doctor.Doctor) error {
 	return err
 }
 
-// programs are what the node is to do; nil if that is not known.
-func (d *doctorCommand) programs(args []string) ([]*ir.Program, error) {
+// doctor knows what the node is to do, as far as anything says so.
+func (d *doctorCommand) doctor(args []string) (*doctor.Doctor, error) {
+	if _, ok := compiler.Backends[d.mode]; !ok && d.mode != "" {
+		return nil, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", d.mode)
+	}
+	for _, s := range d.schedulers {
+		if !slices.Contains(ir.Schedulers, s) {
+			return nil, fmt.Errorf("--scheduler %s: there are %s", s, strings.Join(ir.Schedulers, ", "))
+		}
+	}
+	out := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: d.stateDir, Schedulers: d.schedulers}
+	dir := state.At(d.stateDir)
+	rec, _ := dir.Record() // the check of the state directory tells of errors
+	out.InForce = rulesetOfState(dir, rec.Current)
+	asked := out.InForce
 	if len(args) == 1 {
-		text, err := os.ReadFile(args[0])
-		if err != nil {
+		var err error
+		if asked, err = readRuleset(args[0]); err != nil {
 			return nil, err
 		}
-		return programsOf(text)
 	}
-	dir := state.At(d.stateDir)
-	rec, err := dir.Record()
-	if err != nil || rec.Current == "" {
-		return nil, nil // the check of the state directory tells of errors
+	mode := rec.Mode
+	if asked != nil {
+		mode = asked.Head.Mode
 	}
-	text, err := dir.Ruleset(rec.Current)
-	if err != nil {
-		return nil, nil
+	out.Mode = cmp.Or(d.mode, mode)
+	if asked == nil || len(asked.Programs) == 0 {
+		return out, nil
 	}
-	return programsOf(text)
+	var err error
+	out.Programs, err = asked.ReadPrograms()
+	return out, err
 }
 
-// programsOf reads the Programs in a ruleset file; nil if it has none.
-func programsOf(text []byte) ([]*ir.Program, error) {
-	rs, err := emit.Unmarshal(text)
-	if err != nil && !errors.Is(err, emit.ErrSeal) {
+// readRuleset reads a file, sealed or not.
+func readRuleset(path string) (*emit.Ruleset, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
 		return nil, err
 	}
-	if len(rs.Programs) == 0 {
-		return nil, nil
+	rs, err := emit.Unmarshal(text)
+	if errors.Is(err, emit.ErrSeal) {
+		err = nil
 	}
-	return rs.ReadPrograms()
+	return rs, err
 }
 
 func (d *doctorCommand) show(r examined) error {

@@ -75,3 +75,40 @@ spec: {type: NodePort, clusterIP: 10.96.0.20, ports: [{port: 80, nodePort: 30080
 		t.Errorf("--list: %s", list)
 	}
 }
+
+// In IPVS mode more is looked at: by --mode, or because the ruleset is of it.
+func TestKernelDoctorOfMode(t *testing.T) {
+	lab.Enter(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "node.rules")
+	manifest := `apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: demo, annotations: {svcc.io/ipvs-scheduler: sed}}
+spec: {clusterIP: 10.96.0.20, ports: [{port: 80}]}
+`
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	if code := Run([]string{"build", "-q", "--mode", "ipvs", "--node", "node-a", "-o", file, filepath.Join(dir, "web.yaml")}, nil, &said, &said); code != exitDone {
+		t.Fatalf("svcc build: %d\n%s", code, said.String())
+	}
+	for _, c := range []struct {
+		args        []string
+		says, says2 string
+		virtual     bool
+	}{
+		{[]string{"-v"}, "modes: ", "checks are fine", false},
+		{[]string{"-v", "--mode", "ipvs"}, "ipvs.module: ", "ipvs.scheduler.rr: ", true},
+		{[]string{"-v", "--mode", "ipvs", "--scheduler", "mh,sh"}, "ipvs.scheduler.mh: ", "ipvs.scheduler.sh: ", true},
+		{[]string{"-v", file}, "ipvs.scheduler.sed: ", "addresses.link: ", true},
+		{[]string{"-v", "--mode", "iptables", file}, "modes: ", "checks are fine", false},
+	} {
+		text := runDoctor(t, exitFindings, c.args...)
+		if !strings.Contains(text, c.says) || !strings.Contains(text, c.says2) || strings.Contains(text, "ipvs.module") != c.virtual {
+			t.Errorf("%q:\n%s", c.args, text)
+		}
+	}
+	runDoctor(t, exitUsage, "--mode", "nftables")
+	runDoctor(t, exitUsage, "--mode", "ipvs", "--scheduler", "best")
+}
