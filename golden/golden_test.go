@@ -25,9 +25,8 @@ type built struct {
 	dir string
 }
 
-// eachCase runs f, in parallel, for each case and what it compiles to by its
-// flags and what edit makes of them.
-func eachCase(t *testing.T, edit func(*compiler.Options), f func(t *testing.T, c *Case, r built)) {
+// eachFile runs f, in parallel, for each case.
+func eachFile(t *testing.T, f func(t *testing.T, c *Case)) {
 	files, err := filepath.Glob("cases/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -39,9 +38,15 @@ func eachCase(t *testing.T, edit func(*compiler.Options), f func(t *testing.T, c
 			if err != nil {
 				t.Fatal(err)
 			}
-			f(t, c, compile(t, c, edit))
+			f(t, c)
 		})
 	}
+}
+
+// eachCase runs f for each case and what it compiles to by its flags and what edit
+// makes of them.
+func eachCase(t *testing.T, edit func(*compiler.Options), f func(t *testing.T, c *Case, r built)) {
+	eachFile(t, func(t *testing.T, c *Case) { f(t, c, compile(t, c, edit)) })
 }
 
 // compile builds a case. Errors in its manifests are the result's diagnostics.

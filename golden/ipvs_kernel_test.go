@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"svcc/emit/ipvs"
+	"svcc/emit"
 	"svcc/golden/lab"
 	"svcc/golden/uml"
 	"svcc/ir"
@@ -26,7 +26,7 @@ func virtualInKernel(t *testing.T, level int) {
 	t.Parallel()
 	uml.Test(t, func(t *testing.T) {
 		eachVirtual(t, func(t *testing.T, c *Case) {
-			for _, lines := range byNode(slices.DeleteFunc(slices.Clone(c.virtual(level)), byFlags)) {
+			for _, lines := range byNode(slices.DeleteFunc(forKernel(c.virtual(level)), byFlags)) {
 				r := compileVirtual(t, c, lines, level)
 				l := lab.New(t, labConfig(r, lines))
 				if err := judgeVirtual(l, r, lines); err != nil {
@@ -59,45 +59,25 @@ func judgeVirtual(l *lab.Lab, r built, lines []Trace) error {
 	return errors.Join(errs...)
 }
 
-// loaders are the tools that load sections, in the order in which a node is
-// programmed; those that know both families get them at once.
-var loaders = []struct {
-	tool string
-	argv []string
-}{
-	{ipvs.ToolSets, []string{"ipset", "restore"}},
-	{ipvs.ToolGlue, nil},
-	{ipvs.ToolAddresses, []string{"ip", "-force", "-batch", "-"}},
-	{ipvs.ToolServers, []string{"ipvsadm", "-R"}},
-}
-
+// loadVirtual loads each file, in the order of files, by the command that its head
+// tells a reader to use.
 func loadVirtual(l *lab.Lab, r built) error {
 	err := l.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/vs/conntrack", []byte("1"), 0) })
 	if err != nil {
 		return err
 	}
-	for _, loader := range loaders {
-		var text strings.Builder
-		for _, u := range r.Units {
-			for _, s := range u.Sections {
-				switch {
-				case s.Tool != loader.tool:
-				case loader.argv == nil:
-					if err := l.LoadIPTables(lab.Legacy, s.Family, string(s.Text)); err != nil {
-						return err
-					}
-				case loader.tool == ipvs.ToolAddresses && text.Len() > 0:
-					_, addresses, _ := strings.Cut(string(s.Text), "\n") // the link is there
-					text.WriteString(addresses)
-				default:
-					text.Write(s.Text)
-				}
-			}
+	var sections []emit.Section
+	for _, u := range r.Units {
+		sections = append(sections, u.Sections...)
+	}
+	for _, s := range emit.Files(sections) {
+		if s.Tool == emit.ToolTables {
+			err = l.LoadIPTables(lab.Legacy, s.Family, string(s.Text))
+		} else {
+			err = l.Run(string(s.Text), strings.Fields(s.Command())...)
 		}
-		if loader.argv != nil {
-			if err := l.Run(text.String(), loader.argv...); err != nil {
-				return fmt.Errorf("%s: %w", loader.tool, err)
-			}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.FileName(), err)
 		}
 	}
 	return nil

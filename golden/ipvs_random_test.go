@@ -75,6 +75,16 @@ func anycast(p *ir.Program, a netip.Addr) bool {
 	return p.Family == ir.IPv6 && p.Options.Pods.Kind == ir.DetectCIDR && a == p.Options.Pods.Prefix.Addr()
 }
 
+// sendable says that a laboratory can send a packet: a new one, of nobody who is
+// remembered, by an interface that is there and not from the node's own addresses.
+func sendable(x eval.Packet, c eval.Clients) bool {
+	odd := x.Src.Addr().IsLoopback() || x.Src.Addr().IsMulticast() || x.Dst.Addr().IsLoopback()
+	if x.State != eval.New || x.Remembered.IsValid() || odd {
+		return false
+	}
+	return x.In == "" || (x.In == c.PodIn || x.In == c.OutsideIn) && !c.Host.Local(x.Src.Addr())
+}
+
 // judgeRandom sends the proof's packets that a laboratory can send. Affinity is
 // not judged: IPVS forgets nobody.
 func judgeRandom(t *testing.T, l *lab.Lab, p *ir.Program, c eval.Clients) {
@@ -83,9 +93,7 @@ func judgeRandom(t *testing.T, l *lab.Lab, p *ir.Program, c eval.Clients) {
 	var flows []lab.Flow
 	for probe := range eval.Sample(p) {
 		x := probe.Packet
-		if x.State != eval.New || anycast(p, x.Src.Addr()) || x.Remembered.IsValid() || len(probe.Host.Addrs) != len(c.Host.Addrs) ||
-			x.Src.Addr().IsLoopback() || x.Src.Addr().IsMulticast() || x.Dst.Addr().IsLoopback() || x.In != "" && x.In != c.PodIn && x.In != c.OutsideIn ||
-			x.In != "" && c.Host.Local(x.Src.Addr()) || len(flows) > 2500 {
+		if len(flows) > 2500 || len(probe.Host.Addrs) != len(c.Host.Addrs) || anycast(p, x.Src.Addr()) || !sendable(x, c) {
 			continue
 		}
 		out, err := spec.Outcome(x, probe.Host)

@@ -3,12 +3,9 @@ package golden
 import (
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
-	"svcc/cmd/svcc/cli"
 	"svcc/compiler"
 	"svcc/ir"
 	"svcc/ir/diag"
@@ -20,7 +17,7 @@ func TestVirtual(t *testing.T) {
 	for _, level := range []int{0, 1, 2} {
 		t.Run(fmt.Sprintf("O%d", level), func(t *testing.T) {
 			eachVirtual(t, func(t *testing.T, c *Case) {
-				for _, g := range groups(c.virtual(level)) {
+				for _, g := range byNode(c.virtual(level)) {
 					r := compileVirtual(t, c, g, level)
 					for _, line := range g {
 						if err := judge(line, r); err != nil {
@@ -33,26 +30,15 @@ func TestVirtual(t *testing.T) {
 	}
 }
 
-// eachVirtual runs f, in parallel, for each case that has trace lines.
+// eachVirtual runs f for each case that has trace lines.
 func eachVirtual(t *testing.T, f func(t *testing.T, c *Case)) {
-	files, err := filepath.Glob("cases/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			c, err := ReadCase(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.Refused != "" {
-				refusedVirtual(t, c)
-				return
-			}
-			f(t, c)
-		})
-	}
+	eachFile(t, func(t *testing.T, c *Case) {
+		if c.Refused != "" {
+			refusedVirtual(t, c)
+			return
+		}
+		f(t, c)
+	})
 }
 
 // refusedVirtual checks that a case has the error for which nothing is built.
@@ -61,21 +47,6 @@ func refusedVirtual(t *testing.T, c *Case) {
 	if len(r.Units) > 0 || !slices.ContainsFunc(r.Diagnostics.Errors(), func(d diag.Diagnostic) bool { return string(d.Code) == c.Refused }) {
 		t.Errorf("is not refused with %s:\n%s", c.Refused, diagnostics(r))
 	}
-}
-
-// groups are the lines by the addresses that the node bears.
-func groups(lines []Trace) (out [][]Trace) {
-	at := map[string]int{}
-	for _, t := range lines {
-		key := fmt.Sprint(t.Local)
-		if i, ok := at[key]; ok {
-			out[i] = append(out[i], t)
-			continue
-		}
-		at[key] = len(out)
-		out = append(out, []Trace{t})
-	}
-	return out
 }
 
 // compileVirtual builds a case in IPVS mode on the node of some lines: its
@@ -96,18 +67,7 @@ func compileVirtual(t *testing.T, c *Case, lines []Trace, level int) built {
 // virtually builds a case in IPVS mode on a node with some addresses.
 func virtually(t *testing.T, c *Case, local []netip.Addr, level int) built {
 	t.Helper()
-	dir := t.TempDir()
-	if err := c.Unpack(dir); err != nil {
-		t.Fatal(err)
-	}
-	opts, err := cli.BuildOptions(append(slices.Clone(c.Flags), c.Inputs()...), dir)
-	if err != nil {
-		t.Fatalf("flags: %v", err)
-	}
-	opts.Mode, opts.Level, opts.Hooks, opts.LocalAddrs = compiler.ModeIPVS, level, true, local
-	r, err := compiler.Compile(opts, nil)
-	if err != nil {
-		t.Fatalf("compile: %v", err)
-	}
-	return built{r, dir}
+	return compile(t, c, func(o *compiler.Options) {
+		o.Mode, o.Level, o.Hooks, o.LocalAddrs = compiler.ModeIPVS, level, true, local
+	})
 }

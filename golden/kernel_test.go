@@ -22,7 +22,7 @@ func TestKernel(t *testing.T) { inKernel(t, 0) }
 func inKernel(t *testing.T, level int) {
 	lab.Require(t)
 	eachCase(t, hooked(level), func(t *testing.T, c *Case, r built) {
-		for _, lines := range byNode(c.Traces) {
+		for _, lines := range byNode(forKernel(c.Traces)) {
 			l := lab.New(t, labConfig(r, lines))
 			for _, fl := range lab.Flavours {
 				if err := judgeInKernel(l, fl, r, lines); err != nil {
@@ -38,21 +38,22 @@ func hooked(level int) func(*compiler.Options) {
 	return func(o *compiler.Options) { o.Hooks, o.Level = true, level }
 }
 
-// byNode groups the lines that the kernel can judge by the addresses that the
-// node bears.
+// forKernel are the lines that the kernel can judge.
+func forKernel(lines []Trace) []Trace {
+	return slices.DeleteFunc(slices.Clone(lines), func(t Trace) bool { return !t.InKernel() })
+}
+
+// byNode groups lines by the addresses that the node bears.
 func byNode(lines []Trace) (groups [][]Trace) {
 	at := map[string]int{}
 	for _, t := range lines {
 		key := fmt.Sprint(t.Local)
 		i, ok := at[key]
-		switch {
-		case !t.InKernel():
-		case ok:
-			groups[i] = append(groups[i], t)
-		default:
-			at[key] = len(groups)
-			groups = append(groups, []Trace{t})
+		if !ok {
+			i = len(groups)
+			at[key], groups = i, append(groups, nil)
 		}
+		groups[i] = append(groups[i], t)
 	}
 	return groups
 }
@@ -141,7 +142,7 @@ func TestKernelNoticesFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := compile(t, c, hooked(0))
-	lines := byNode(c.Traces)[0]
+	lines := byNode(forKernel(c.Traces))[0]
 	l := lab.New(t, labConfig(r, lines))
 	if err := judgeInKernel(l, lab.Legacy, r, lines); err != nil {
 		t.Fatal(err)
