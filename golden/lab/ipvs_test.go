@@ -90,14 +90,17 @@ func (w world) servers() string {
 	var b strings.Builder
 	for _, f := range []string{"-t", "-u", "--sctp-service"} {
 		fmt.Fprintf(&b, "-A %s %s -s rr\n", f, port(w.empty, 80))
-		for p, to := range map[uint16][]netip.AddrPort{
-			80: {port(w.pod, 8080)},
-			81: {port(w.pod, 8081), port(w.pod2, 8081)},
-			82: {port(w.node, 8082)},
+		for _, v := range []struct {
+			port uint16
+			to   []netip.AddrPort
+		}{
+			{80, []netip.AddrPort{port(w.pod, 8080)}},
+			{81, []netip.AddrPort{port(w.pod, 8081), port(w.pod2, 8081)}},
+			{82, []netip.AddrPort{port(w.node, 8082)}},
 		} {
-			fmt.Fprintf(&b, "-A %s %s -s rr\n", f, port(w.vip, p))
-			for _, d := range to {
-				fmt.Fprintf(&b, "-a %s %s -r %s -m -w 1\n", f, port(w.vip, p), d)
+			fmt.Fprintf(&b, "-A %s %s -s rr\n", f, port(w.vip, v.port))
+			for _, d := range v.to {
+				fmt.Fprintf(&b, "-a %s %s -r %s -m -w 1\n", f, port(w.vip, v.port), d)
 			}
 		}
 	}

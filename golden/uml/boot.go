@@ -44,7 +44,7 @@ func boot(args []string, s settings) (e ended, err error) {
 		return e, err
 	}
 	defer os.RemoveAll(dir)
-	if err := writeJob(dir, args, s.env); err != nil {
+	if err := writeJob(dir, args); err != nil {
 		return e, err
 	}
 	start := time.Now()
@@ -68,12 +68,12 @@ func boot(args []string, s settings) (e ended, err error) {
 	return e, nil
 }
 
-func writeJob(dir string, args, env []string) error {
+func writeJob(dir string, args []string) error {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(job{Args: args, Dir: cwd, Env: append(os.Environ(), env...)})
+	text, err := json.Marshal(job{Args: args, Dir: cwd, Env: os.Environ()})
 	if err != nil {
 		return err
 	}

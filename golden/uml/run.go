@@ -18,7 +18,6 @@ import (
 type settings struct {
 	limit  time.Duration
 	memory int // MiB
-	env    []string
 }
 
 // An Option changes how a kernel is run.
@@ -31,9 +30,6 @@ func Limit(d time.Duration) Option { return func(s *settings) { s.limit = d } }
 // Memory is the kernel's memory in MiB, 2048 if left out. What is not used
 // costs nothing.
 func Memory(mib int) Option { return func(s *settings) { s.memory = mib } }
-
-// Env adds a variable, NAME=VALUE, to the tests' environment.
-func Env(v string) Option { return func(s *settings) { s.env = append(s.env, v) } }
 
 // Test runs the body of a test inside: a kernel is booted in which the calling
 // test is run again, and its subtests are reported as the test's own. Only a

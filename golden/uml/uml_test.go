@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"svcc/ir"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -109,7 +111,7 @@ func TestKernelIsKilled(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	args := testArgs(t, "^"+t.Name()+"$", time.Hour)
-	if err := writeJob(dir, args, nil); err != nil {
+	if err := writeJob(dir, args); err != nil {
 		t.Fatal(err)
 	}
 	_, lost, err := run(kernelArgs(args[0], dir, settings{memory: 512}), 5*time.Second)
@@ -170,9 +172,8 @@ func TestSystem(t *testing.T) {
 
 // schedulers loads a virtual server with each scheduler.
 func schedulers(t *testing.T) {
-	names := strings.Fields("rr wrr lc wlc lblc lblcr dh sh sed nq mh ovf fo")
 	var commands strings.Builder
-	for i, name := range names {
+	for i, name := range ir.Schedulers {
 		fmt.Fprintf(&commands, "-A -t 10.96.0.1:%d -s %s\n-A -t [fd00::1]:%d -s %s\n", i+1, name, i+1, name)
 	}
 	output(t, commands.String(), "ipvsadm", "-R")
