@@ -14,8 +14,9 @@
 // (Recalling), so that the next run asks the tools only for what differs. It is
 // no mark of who wrote last: the kernel's own bytes are compared.
 //
-// A Target programs one kind of rules and knows which of them are ours. It is
-// package iptables; package fake is a kernel for tests.
+// A Target programs what a mode needs of the kernel and knows which of it is ours:
+// package iptables, and package ipvs, which has the former for its rules. Package
+// fake is a kernel for tests.
 //
 // When reviewing a change here, look for: a write outside Commit and Restore, a
 // foreign chain, rule, policy or counter that could change, an error path that

@@ -7,8 +7,8 @@ import (
 	"svcc/emit"
 )
 
-// Target is one way to program the kernel: iptables today. Its methods write
-// nothing but Commit and Restore.
+// Target is one way to program the kernel: by iptables alone, or by IPVS with
+// iptables beside it. Its methods write nothing but Commit and Restore.
 type Target interface {
 	// Observe reads our part of the kernel, both families, whatever the
 	// desired ruleset has.
@@ -22,8 +22,8 @@ type Target interface {
 	// tried is named in notes.
 	Check(ctx context.Context, p Plan) (notes []string, err error)
 	// Commit writes a Plan; an empty one runs no tool. An error leaves each
-	// table old or new; that is for Restore to mend. It is ErrLocked if a lock
-	// was held too long.
+	// table old or new, and of the rest any part done; that is for Restore to
+	// mend. It is ErrLocked if a lock was held too long.
 	Commit(ctx context.Context, p Plan) error
 	// Restore brings our part of the kernel back to what was observed, from
 	// whatever state it is in; done twice, the second writes nothing. It takes
@@ -37,7 +37,8 @@ type Target interface {
 // in a file (Marshal) and given to Restore later, by another process.
 type Observed interface {
 	Marshal() []byte
-	// Equal says that both hold the same rules, counters aside.
+	// Equal says that both hold the same, but for what changes by itself:
+	// counters, connections and what drains.
 	Equal(Observed) bool
 }
 
@@ -57,11 +58,12 @@ type Plan interface {
 	Makes() []string
 }
 
-// Change is one rule or chain that a Plan adds or removes.
+// Change is one rule or chain that a Plan adds or removes, or what a mode has in
+// its place: an entry of a set, an address, a virtual server, a destination.
 type Change struct {
 	Family  string `json:"family"`
-	Table   string `json:"table"`
-	Chain   string `json:"chain"`
+	Table   string `json:"table"` // "nat"; beside tables "ipset", "address", "ipvs"
+	Chain   string `json:"chain"` // or set, link, virtual server
 	Add     bool   `json:"add"`
 	Rule    string `json:"rule,omitempty"`    // in canonical form; "" for the chain itself
 	Service string `json:"service,omitempty"` // "namespace/name:port"; "" if it is not of one
