@@ -137,6 +137,21 @@ func (p *plan) add(t *Target, fp familyPlan) {
 	}
 }
 
+// Of is the part for one family of a plan that a Target here made. Parts can be
+// committed by themselves, in any order.
+func Of(p apply.Plan, f ir.Family) apply.Plan {
+	out := &plan{}
+	if own, ok := p.(*plan); ok {
+		out.whole = own.whole
+		for _, fp := range own.families {
+			if fp.family == f {
+				out.families = append(out.families, fp)
+			}
+		}
+	}
+	return out
+}
+
 // writesAll says that no chain of ours is kept as it is. The shared chain is
 // never written as a whole.
 func (p *plan) writesAll() bool {

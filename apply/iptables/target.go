@@ -176,17 +176,26 @@ func (t *Target) run(ctx context.Context, in apply.Input) error {
 // Restore implements apply.Target. If the tool refuses the way back from what
 // is there, everything ours is written anew.
 func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
+	return t.restoreOf(ctx, to, families)
+}
+
+// RestoreFamily is Restore of one family alone.
+func (t *Target) RestoreFamily(ctx context.Context, to apply.Observed, f ir.Family) error {
+	return t.restoreOf(ctx, to, []ir.Family{f})
+}
+
+func (t *Target) restoreOf(ctx context.Context, to apply.Observed, of []ir.Family) error {
 	want, ok := to.(*observed)
 	if !ok {
 		return fmt.Errorf("internal error: %T was not observed here", to)
 	}
-	if err := t.back(ctx, want, false); err == nil || errors.Is(err, apply.ErrLocked) || ctx.Err() != nil {
+	if err := t.back(ctx, want, of, false); err == nil || errors.Is(err, apply.ErrLocked) || ctx.Err() != nil {
 		return err
 	}
-	return t.back(ctx, want, true)
+	return t.back(ctx, want, of, true)
 }
 
-func (t *Target) back(ctx context.Context, want *observed, whole bool) error {
+func (t *Target) back(ctx context.Context, want *observed, of []ir.Family, whole bool) error {
 	names := tables
 	if want.hasTable("mangle") {
 		names = append(slices.Clone(tables), "mangle")
@@ -197,6 +206,9 @@ func (t *Target) back(ctx context.Context, want *observed, whole bool) error {
 	}
 	var errs []error
 	for i, f := range families {
+		if !slices.Contains(of, f) {
+			continue
+		}
 		deltas := backDeltas(f, &have.families[i], &want.families[i], whole)
 		if len(deltas) > 0 {
 			errs = append(errs, t.write(ctx, f, t.restore(f, t.restoreText(deltas))))

@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"net/netip"
+	"slices"
 
 	"svcc/emit"
 	"svcc/ir"
@@ -39,4 +40,9 @@ func (t *Target) read(rs *emit.Ruleset) (*aim, error) {
 	}
 	t.aim = a
 	return a, nil
+}
+
+// hasGlue says whether there are rules for a family.
+func (a *aim) hasGlue(f ir.Family) bool {
+	return a.glue != nil && slices.ContainsFunc(a.glue.Sections, func(s emit.Section) bool { return s.Family == f })
 }

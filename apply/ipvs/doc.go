@@ -6,7 +6,7 @@
 // compares that with a ruleset and makes steps of it: operations on the kernel
 // by netlink, and inputs for ipset restore and iptables-restore. Their order
 // (order.go) is: sets, glue, link, addresses, servers, destinations; then what
-// goes, the other way round. At every point between two steps it can be told
+// goes, the other way round; the glue of each family in its own time. At every point between two steps it can be told
 // of each virtual server whether it is ours, because its address or its entry
 // in a set is there before it and goes after it. Restore makes the steps to
 // what was observed before, from whatever is there.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"svcc/apply"
+	"svcc/apply/iptables"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
 )
@@ -41,11 +42,11 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 	if p.glue, err = t.Glue.Plan(aim.glue, have.glue); err != nil {
 		return nil, err
 	}
-	at, err := t.glueAt(aim, have)
+	times, err := t.glueTimes(aim, have)
 	if err != nil {
 		return nil, err
 	}
-	p.setSteps(at)
+	p.steps = p.way.steps(p.glueSteps(times))
 	p.whole = !p.Empty() && p.writesAll()
 	for _, e := range p.way.edits {
 		p.newSets = p.newSets || e.have == nil
@@ -53,30 +54,42 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 	return p, nil
 }
 
-// glueAt says when to write the glue. Where rules are in force and no sets are
-// there, these are iptables mode's: they serve until the virtual servers do.
-func (t *Target) glueAt(a *aim, have *observed) (glueAt, error) {
-	switch {
-	case a.glue == nil:
-		return glueLate, nil
-	case !a.state.hasSets(), have.state.hasSets():
-		return glueEarly, nil
+// glueTimes says when to write the glue, by family. Where rules are in force and
+// no sets are there, these are iptables mode's: they serve until the virtual
+// servers do. Where none are to be, servers still need those that there are.
+func (t *Target) glueTimes(a *aim, have *observed) (at [2]glueAt, err error) {
+	for i, f := range families {
+		switch {
+		case !a.hasGlue(f):
+			at[i] = glueLate
+		case len(a.state.Families[i].Sets) > 0 && len(have.state.Families[i].Sets) == 0:
+			there, err := t.Glue.Plan(nil, have.glue)
+			if err != nil {
+				return at, err
+			}
+			if !iptables.Of(there, f).Empty() {
+				at[i] = glueMid
+			}
+		}
 	}
-	there, err := t.Glue.Plan(nil, have.glue)
-	if err != nil || there.Empty() {
-		return glueEarly, err
-	}
-	return glueMid, nil
+	return at, nil
 }
 
-func (s *state) hasSets() bool { return len(s.Families[0].Sets)+len(s.Families[1].Sets) > 0 }
-
-func (p *plan) setSteps(at glueAt) {
-	var glue []step
-	if !p.glue.Empty() {
-		glue = []step{glueStep{p.glue}}
+// glueSteps are one for both families, where their time is the same.
+func (p *plan) glueSteps(at [2]glueAt) []timedStep {
+	if p.glue.Empty() {
+		return nil
 	}
-	p.steps = p.way.steps(glue, at)
+	if at[0] == at[1] {
+		return []timedStep{{at[0], glueStep{p.glue}}}
+	}
+	var out []timedStep
+	for i, f := range families {
+		if part := iptables.Of(p.glue, f); !part.Empty() {
+			out = append(out, timedStep{at[i], glueStep{part}})
+		}
+	}
+	return out
 }
 
 // spared is a state without the virtual servers that are to be left alone: they

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"svcc/apply"
+	"svcc/ir"
 )
 
 // step is one write.
@@ -86,11 +87,25 @@ type glueStep struct{ plan apply.Plan }
 func (g glueStep) inputs() []apply.Input                       { return g.plan.Inputs() }
 func (g glueStep) commit(ctx context.Context, t *Target) error { return t.Glue.Commit(ctx, g.plan) }
 
-// glueBack restores iptables rules that were observed.
-type glueBack struct{ to apply.Observed }
+// glueBack restores iptables rules that were observed, of some families.
+type glueBack struct {
+	to apply.Observed
+	of []ir.Family
+}
 
-func (g glueBack) inputs() []apply.Input                       { return nil }
-func (g glueBack) commit(ctx context.Context, t *Target) error { return t.Glue.Restore(ctx, g.to) }
+func (g glueBack) inputs() []apply.Input { return nil }
+
+func (g glueBack) commit(ctx context.Context, t *Target) error {
+	if len(g.of) == len(families) {
+		return t.Glue.Restore(ctx, g.to)
+	}
+	for _, f := range g.of {
+		if err := t.Glue.RestoreFamily(ctx, g.to, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (o Op) inputs() []apply.Input {
 	tool, args := o.Tool()
@@ -104,7 +119,7 @@ func (o Op) commit(ctx context.Context, t *Target) error {
 	return t.Kernel.Do(o)
 }
 
-// glueAt says when the glue is written.
+// glueAt says when the glue of a family is written.
 type glueAt int
 
 const (
@@ -113,8 +128,14 @@ const (
 	glueLate                // after the last server has gone
 )
 
+// timedStep is one of the glue.
+type timedStep struct {
+	at glueAt
+	step
+}
+
 // steps puts a way in order.
-func (w *way) steps(glue []step, at glueAt) []step {
+func (w *way) steps(glue []timedStep) []step {
 	var out []step
 	sets := func(text string) {
 		if text != "" {
@@ -122,8 +143,10 @@ func (w *way) steps(glue []step, at glueAt) []step {
 		}
 	}
 	glueHere := func(here glueAt) {
-		if here == at {
-			out = append(out, glue...)
+		for _, g := range glue {
+			if g.at == here {
+				out = append(out, g.step)
+			}
 		}
 	}
 	sets(setsFirst(w.edits, w.have.Temporary))

@@ -205,12 +205,12 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 		return err
 	}
 	have.adopt(want.state)
-	at, err := t.glueBackAt(want)
+	glue, err := t.glueBack(want)
 	if err != nil {
 		return err
 	}
 	back := lead(have.state, want.state)
-	if err := t.perform(ctx, back.steps([]step{glueBack{want.glue}}, at)); err != nil {
+	if err := t.perform(ctx, back.steps(glue)); err != nil {
 		return err
 	}
 	_, _, err = t.drained(append(drainages(have.state, want.state), back.drains()...))
@@ -231,15 +231,26 @@ func (o *observed) adopt(was *state) {
 	}
 }
 
-// glueBackAt says when to restore the glue: before the servers that need it;
-// else before any goes, if it is iptables mode's and serves in their place.
-func (t *Target) glueBackAt(want *observed) (glueAt, error) {
-	if want.state.hasSets() {
-		return glueEarly, nil
-	}
+// glueBack restores the glue, of each family in time: before the servers that
+// need it; else before any goes, if it is iptables mode's and serves in their
+// place.
+func (t *Target) glueBack(want *observed) ([]timedStep, error) {
 	was, err := t.Glue.Plan(nil, want.glue)
-	if err != nil || was.Empty() {
-		return glueLate, err
+	if err != nil {
+		return nil, err
 	}
-	return glueMid, nil
+	var at [2]glueAt
+	for i, f := range families {
+		switch {
+		case len(want.state.Families[i].Sets) > 0:
+		case iptables.Of(was, f).Empty():
+			at[i] = glueLate
+		default:
+			at[i] = glueMid
+		}
+	}
+	if at[0] == at[1] {
+		return []timedStep{{at[0], glueBack{want.glue, families}}}, nil
+	}
+	return []timedStep{{at[0], glueBack{want.glue, families[:1]}}, {at[1], glueBack{want.glue, families[1:]}}}, nil
 }
