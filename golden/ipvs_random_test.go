@@ -36,11 +36,7 @@ func randomVirtual(t *testing.T, seed uint64) {
 	for _, s := range p.Services {
 		s.Scheduler = ""
 	}
-	rows, err := passes.Select(passes.Table, int(seed%3), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := passes.Run(rows, p, nil)
+	g, err := passes.Graph(p, int(seed%3))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,7 @@ import (
 // textAt is a Program's text at a level, with hooks.
 func textAt(t testing.TB, p *ir.Program, level int) string {
 	t.Helper()
-	rows, err := passes.Select(passes.Table, level, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := passes.Run(rows, p, nil)
+	g, err := passes.Graph(p, level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,6 +158,16 @@ func Run(rows []Pass, p *ir.Program, after func(pass string, p *ir.Program, g *i
 	return g, nil
 }
 
+// Graph runs a level's rows, without those turned off, and checks the invariants
+// after each. Rows may change the Program, too.
+func Graph(p *ir.Program, level int, off ...string) (*ir.Graph, error) {
+	rows, err := Select(Table, level, off)
+	if err != nil {
+		return nil, err
+	}
+	return Run(rows, p, Check)
+}
+
 // Check is an after function: it checks the invariants of what there is.
 func Check(_ string, p *ir.Program, g *ir.Graph) error {
 	if g != nil {

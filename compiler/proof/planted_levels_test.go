@@ -193,11 +193,7 @@ func spacious(t *testing.T, level int) compiler.Unit {
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := passes.Select(passes.Table, level, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := passes.Run(rows, p, passes.Check)
+	g, err := passes.Graph(p, level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,11 +162,7 @@ func canonicalText(f ir.Family, dump string) string {
 // emittedAt compiles a Program at a level, with hooks.
 func emittedAt(t *testing.T, p *ir.Program, level int) string {
 	t.Helper()
-	rows, err := passes.Select(passes.Table, level, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := passes.Run(rows, p, nil)
+	g, err := passes.Graph(p, level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,7 @@ var families = []ir.Family{ir.IPv4, ir.IPv6}
 // level makes the text of a Program at a level, without the passes turned off.
 func level(t rapid.TB, p *ir.Program, level int, off ...string) string {
 	t.Helper()
-	rows, err := passes.Select(passes.Table, level, off)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := passes.Run(rows, p, passes.Check)
+	g, err := passes.Graph(p, level, off...)
 	if err != nil {
 		t.Fatal(err)
 	}

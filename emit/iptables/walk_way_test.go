@@ -15,11 +15,7 @@ import (
 func TestWaysAreKept(t *testing.T) {
 	for level := range 3 {
 		p := irtest.Shop()
-		rows, err := passes.Select(passes.Table, level, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := passes.Run(rows, p, nil)
+		g, err := passes.Graph(p, level)
 		if err != nil {
 			t.Fatal(err)
 		}

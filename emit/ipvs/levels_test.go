@@ -26,11 +26,7 @@ func sections(t rapid.TB, p *ir.Program, level int) []emit.Section {
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := passes.Select(passes.Table, level, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := passes.Run(rows, p, passes.Check)
+	g, err := passes.Graph(p, level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,11 +162,7 @@ func targetsOf(p *ir.Program) []target {
 // compile gives a Program's text at a level, with the jumps from the built-in
 // chains.
 func compile(p *ir.Program, level int) ([]byte, error) {
-	rows, err := passes.Select(passes.Table, level, nil)
-	if err != nil {
-		return nil, err
-	}
-	g, err := passes.Run(rows, p, nil)
+	g, err := passes.Graph(p, level)
 	if err != nil {
 		return nil, err
 	}
