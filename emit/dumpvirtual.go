@@ -21,11 +21,13 @@ type virtualDump struct {
 	link                     bool                 // whether ip is at the link with the service addresses
 }
 
-// The names by which a node's state is told from that of other programs.
+// ServiceLink is the dummy device that carries the service addresses, kube-proxy's.
+const ServiceLink = "kube-ipvs0"
+
+// The sets of a node's services are told from those of other programs by these.
 const (
-	serviceLink = "kube-ipvs0"
-	setPrefix   = "KUBE-"
-	setPrefix6  = "KUBE-6-"
+	setPrefix  = "KUBE-"
+	setPrefix6 = "KUBE-6-"
 )
 
 // How the lines of each tool begin, in what it prints and in what it loads.
@@ -35,8 +37,8 @@ var (
 	serverLine = regexp.MustCompile(`^-[Aa] (-t|-u|-f|--sctp-service) \S`)
 	linkLine   = regexp.MustCompile(`^\d+: ([^ :@]+)(@\S+)?(:| )`)
 	inetLine   = regexp.MustCompile(`^(\d+: (\S+) +)?inet6? (\S+)`)
-	restOfLink = regexp.MustCompile(`^(link/|altname |valid_lft |link add ` + serviceLink + ` )`)
-	bearLine   = regexp.MustCompile(`^address replace (\S+) dev ` + serviceLink + `( |$)`)
+	restOfLink = regexp.MustCompile(`^(link/|altname |valid_lft |link add ` + ServiceLink + ` )`)
+	bearLine   = regexp.MustCompile(`^address replace (\S+) dev ` + ServiceLink + `( |$)`)
 )
 
 // virtualTool tells the tool by which a line of a dump is, outside of tables; ""
@@ -175,7 +177,7 @@ func ordinary(w []string) bool {
 // addresses those that stand for one alone.
 func (v *virtualDump) addressLine(line string) {
 	if m := linkLine.FindStringSubmatch(line); m != nil {
-		v.link = m[1] == serviceLink
+		v.link = m[1] == ServiceLink
 	}
 	text := ""
 	if m := inetLine.FindStringSubmatch(line); m != nil && v.link {
@@ -188,7 +190,7 @@ func (v *virtualDump) addressLine(line string) {
 		return
 	}
 	f := ir.FamilyOf(p.Addr())
-	v.addresses[f] = fmt.Appendf(v.addresses[f], "address replace %s dev %s\n", p, serviceLink)
+	v.addresses[f] = fmt.Appendf(v.addresses[f], "address replace %s dev %s\n", p, ServiceLink)
 }
 
 // sections are those of one family, tables given.
@@ -212,7 +214,7 @@ func (v *virtualDump) complete(sections []Section) error {
 	}{
 		{len(sections) > 0, "iptables-save"},
 		{len(v.sets) > 0, "ipset save"},
-		{len(v.addresses) > 0, "ip address show dev " + serviceLink},
+		{len(v.addresses) > 0, "ip address show dev " + ServiceLink},
 		{len(v.servers) > 0, "ipvsadm -Sn"},
 	} {
 		if !x.there {

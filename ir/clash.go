@@ -48,11 +48,7 @@ type destination struct {
 // somebody has claimed before.
 func (p *Program) claim(s *ServicePort, owners map[destination]PortName) (clash *Clash) {
 	for _, f := range s.Frontends {
-		addrs := []netip.Addr{f.Addr}
-		if f.Kind == NodePort {
-			addrs = p.Options.NodePorts.Addrs
-		}
-		for _, a := range addrs {
+		for _, a := range p.Options.VirtualAddrs(f) {
 			d := destination{netip.AddrPortFrom(a, f.Port), s.Protocol}
 			with, taken := owners[d]
 			if !taken {

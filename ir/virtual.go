@@ -34,6 +34,14 @@ var Schedulers = []string{"dh", "fo", "lblc", "lblcr", "lc", "mh", "nq", "ovf", 
 // frontend's and none of its own. It is for frontends' addresses.
 func (v *Virtual) Bears(a netip.Addr) bool { return !slices.Contains(v.Own, a) }
 
+// VirtualAddrs are the addresses at which a frontend has virtual servers.
+func (o *Options) VirtualAddrs(f Frontend) []netip.Addr {
+	if f.Kind == NodePort {
+		return o.NodePorts.Addrs
+	}
+	return []netip.Addr{f.Addr}
+}
+
 // The words of a Virtual in a Program's text. One item stands in one field.
 const (
 	virtualWord  = "virtual servers by "

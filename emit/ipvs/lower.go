@@ -60,11 +60,8 @@ func lower(g *ir.Graph, level int) (*State, error) {
 
 // keys are the destinations of an entry: for a node port, one an address.
 func (l *lowering) keys(e *ir.Entry) []Key {
-	if e.Kind != ir.NodePort {
-		return []Key{{e.Service.Protocol, netip.AddrPortFrom(e.Addr, e.Port)}}
-	}
 	var out []Key
-	for _, a := range l.g.Options.NodePorts.Addrs {
+	for _, a := range l.g.Options.VirtualAddrs(e.Frontend) {
 		out = append(out, Key{e.Service.Protocol, netip.AddrPortFrom(a, e.Port)})
 	}
 	return out

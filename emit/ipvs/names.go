@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"svcc/emit"
 	"svcc/ir"
 )
 
 // Link is the dummy device that carries the service addresses.
-const Link = "kube-ipvs0"
+const Link = emit.ServiceLink
 
 // The sets, by kube-proxy's names but for the last, which is svcc's own.
 const (
