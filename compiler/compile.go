@@ -3,6 +3,7 @@ package compiler
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"svcc/compiler/manifest"
 	"svcc/compiler/passes"
@@ -97,7 +98,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		found = append(found, list...)
 		validate.Defaults(set)
 		checked := validate.Check(set, validate.Options{
-			Families: o.Families, Node: options.Node, NodeIPs: append(options.NodeIPs, o.LocalAddrs...),
+			Families: o.Families, Node: options.Node, NodeIPs: slices.Concat(options.NodeIPs, o.LocalAddrs),
 			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode == ModeIPVS, Strict: o.Strict,
 		})
 		found = append(found, checked.Diagnostics...)

@@ -2,7 +2,6 @@ package iptables
 
 import (
 	"fmt"
-	"strings"
 
 	"svcc/ir"
 )
@@ -111,7 +110,7 @@ func (l *lowering) nodePorts() {
 	lo := l.g.Family.Loopback()
 	comment := nodePortsComment
 	if l.part {
-		comment, _, _ = strings.Cut(nodePortsComment, ";")
+		comment = nodePortsBrief // rules of another mode follow
 	}
 	if o.NodePorts.All {
 		ms := []match{destinationLocal}
@@ -129,7 +128,11 @@ func (l *lowering) nodePorts() {
 	}
 }
 
-const nodePortsComment = "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
+// The comments of the jump to node ports, kube-proxy's.
+const (
+	nodePortsBrief   = "kubernetes service nodeports"
+	nodePortsComment = nodePortsBrief + "; NOTE: this must be the last rule in this chain"
+)
 
 func (l *lowering) forward() {
 	if l.g.Options.DropInvalid {
