@@ -14,8 +14,8 @@
 //
 // The world is behind seams: files below Doctor.Root, tools behind Doctor.Runner,
 // virtual servers behind Doctor.Kernel, addresses behind Doctor.Interfaces; the
-// threads of this process see /proc/thread-self, so that a
-// test in a network namespace of its own sees that one.
+// threads of this process see /proc/thread-self, so that a test in a network
+// namespace of its own sees that one.
 //
 // When reviewing a change here, look for: an ok that was not looked at, a
 // finding without a thing to do, a warning on a node where nothing is wrong, and

@@ -3,13 +3,14 @@
 // iptables rules and the business of svcc/apply/iptables.
 //
 // Observe reads what is ours of both families (owned.go says what is). Plan
-// compares that with a ruleset and makes steps of it: operations on the kernel
-// by netlink, and inputs for ipset restore and iptables-restore. Their order
+// compares that with a ruleset and makes steps of it: operations on the kernel by
+// netlink, and inputs for ipset restore and iptables-restore. Their order
 // (order.go) is: sets, glue, link, addresses, servers, destinations; then what
-// goes, the other way round; the glue of each family in its own time. At every point between two steps it can be told
-// of each virtual server whether it is ours, because its address or its entry
-// in a set is there before it and goes after it. Restore makes the steps to
-// what was observed before, from whatever is there.
+// goes, the other way round; the glue of each family in its own time. At every
+// point between two steps it can be told of each virtual server whether it is
+// ours, because its address or its entry in a set is there before it and goes
+// after it. Restore makes the steps to what was observed before, from whatever is
+// there.
 //
 // A TCP destination that is not wanted any more is drained: its weight becomes
 // 0, and Tidy deletes it when no connection uses it. While it drains it is no
