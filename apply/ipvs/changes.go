@@ -89,9 +89,9 @@ func (l *lister) op(w *way, o Op) {
 // server lists what is changed in place as what goes and what comes.
 func (l *lister) server(w *way, o Op) {
 	f := family(o.Server.Address.Addr())
-	owner := entryOf(o.Server.Key)
+	owner := o.Server.Key.Entry()
 	if l.owners[owner] == "" {
-		owner = portEntry(o.Server.Key)
+		owner = o.Server.Key.PortEntry()
 	}
 	add := func(text string, come bool) { l.add(f, tableServers, o.Server.Key.String(), text, come, owner) }
 	was := w.have.Families[slices.Index(families, f)].server(o.Server.Key)

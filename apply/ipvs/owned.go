@@ -2,7 +2,6 @@ package ipvs
 
 import (
 	"net/netip"
-	"strconv"
 	"strings"
 
 	spec "svcc/emit/ipvs"
@@ -41,23 +40,15 @@ func (f *familyState) owner() *owner {
 }
 
 func (o *owner) owns(k spec.Key) bool {
-	return o.borne[k.Address.Addr()] || o.keys[entryOf(k)] || o.ports[portEntry(k)]
-}
-
-// entryOf is a key as an entry of hash:ip,port: "10.96.0.1,tcp:80".
-func entryOf(k spec.Key) string { return k.Address.Addr().String() + "," + portEntry(k) }
-
-// portEntry is the protocol and port of a key: "tcp:80".
-func portEntry(k spec.Key) string {
-	return k.Protocol.String() + ":" + strconv.Itoa(int(k.Address.Port()))
+	return o.borne[k.Address.Addr()] || o.keys[k.Entry()] || o.ports[k.PortEntry()]
 }
 
 // leaving is what goes when one state of a family replaces another. Entries of
 // sets that prove it to be ours stay until it has gone.
 type leaving struct {
 	addresses map[string]bool // in the spelling of sets
-	keys      map[string]bool // entryOf
-	ports     map[string]bool // portEntry
+	keys      map[string]bool // spec.Key.Entry
+	ports     map[string]bool // spec.Key.PortEntry
 }
 
 func leave(have, want *familyState) *leaving {
@@ -71,8 +62,8 @@ func leave(have, want *familyState) *leaving {
 	}
 	for _, s := range have.Servers {
 		if !stays[s.Key] {
-			l.keys[entryOf(s.Key)] = true
-			l.ports[portEntry(s.Key)] = true
+			l.keys[s.Key.Entry()] = true
+			l.ports[s.Key.PortEntry()] = true
 		}
 	}
 	return l

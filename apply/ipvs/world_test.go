@@ -79,7 +79,7 @@ func (w *world) server(text string, destinations ...string) (int, *spec.Server) 
 	for _, d := range destinations {
 		a := netip.MustParseAddrPort(d)
 		v.Destinations = append(v.Destinations, spec.Destination{Address: a, Weight: 1})
-		e := entryOf(spec.Key{Protocol: protocol, Address: a})
+		e := spec.Key{Protocol: protocol, Address: a}.Entry()
 		w.add(f, "KUBE-LOOP-BACK", e+","+a.Addr().String())
 	}
 	w.states[f].Servers = append(w.states[f].Servers, v)
@@ -93,7 +93,7 @@ func (w *world) cluster(text string, destinations ...string) *world {
 	if !slices.Contains(w.states[f].Addresses, a) {
 		w.states[f].Addresses = append(w.states[f].Addresses, a)
 	}
-	w.add(f, "KUBE-CLUSTER-IP", entryOf(v.Key))
+	w.add(f, "KUBE-CLUSTER-IP", v.Key.Entry())
 	w.add(f, "KUBE-IPVS-IPS", a.String())
 	return w
 }
@@ -101,14 +101,14 @@ func (w *world) cluster(text string, destinations ...string) *world {
 // external is one at an address that another interface bears.
 func (w *world) external(text string, destinations ...string) *world {
 	f, v := w.server(text, destinations...)
-	w.add(f, "KUBE-EXTERNAL-IP", entryOf(v.Key))
+	w.add(f, "KUBE-EXTERNAL-IP", v.Key.Entry())
 	return w
 }
 
 // nodePort is one at an address of the node.
 func (w *world) nodePort(text string, destinations ...string) *world {
 	f, v := w.server(text, destinations...)
-	_, port, _ := strings.Cut(portEntry(v.Key), ":")
+	_, port, _ := strings.Cut(v.Key.PortEntry(), ":")
 	w.add(f, map[ir.Protocol]string{ir.TCP: "KUBE-NODE-PORT-TCP", ir.UDP: "KUBE-NODE-PORT-UDP"}[v.Protocol], port)
 	return w
 }

@@ -76,7 +76,7 @@ func (l *lowering) entry(e *ir.Entry) error {
 	for _, k := range l.keys(e) {
 		l.member(e, k)
 		if s.refuse == ir.NoLocalEndpoints {
-			l.add(setNoLocal, k.entry())
+			l.add(setNoLocal, k.Entry())
 		} else {
 			l.serve(e, k, s)
 		}
@@ -124,7 +124,7 @@ func weight(scheduler string) int {
 // hairpin notes an endpoint that may be its own client.
 func (l *lowering) hairpin(p ir.Protocol, ep ir.Endpoint) {
 	if ep.Local || !l.v.HairpinLocal {
-		l.add(setLoopback, Key{p, ep.AddrPort()}.entry()+","+ep.Addr.String())
+		l.add(setLoopback, Key{p, ep.AddrPort()}.Entry()+","+ep.Addr.String())
 	}
 }
 
@@ -136,19 +136,19 @@ func (l *lowering) member(e *ir.Entry, k Key) {
 	local := e.Policy == ir.Local
 	switch e.Kind {
 	case ir.ClusterIP:
-		l.add(setClusterIP, k.entry())
+		l.add(setClusterIP, k.Entry())
 	case ir.ExternalIP:
-		l.add(choose(local, setExternalLocal, setExternal), k.entry())
+		l.add(choose(local, setExternalLocal, setExternal), k.Entry())
 	case ir.LoadBalancer:
-		l.add(setBalancer, k.entry())
+		l.add(setBalancer, k.Entry())
 		if local {
-			l.add(setBalancerLocal, k.entry())
+			l.add(setBalancerLocal, k.Entry())
 		}
 		l.memberOfGuard(e, k)
 	case ir.NodePort:
 		for _, set := range portSets(k.Protocol, local) {
 			if k.Protocol == ir.SCTP {
-				l.add(set, k.entry())
+				l.add(set, k.Entry())
 			} else {
 				l.add(set, fmt.Sprint(e.Port))
 			}
@@ -162,15 +162,15 @@ func (l *lowering) memberOfGuard(e *ir.Entry, k Key) {
 	if !ok || len(g.If.Sources) == 0 {
 		return
 	}
-	l.add(setBalancerGuard, k.entry())
+	l.add(setBalancerGuard, k.Entry())
 	for _, p := range g.If.Sources {
 		switch {
 		case p.IsSingleIP() && l.balancers[balancer{e.Service, p.Addr()}]:
-			l.add(setBalancerNode, k.entry()+","+p.Addr().String())
+			l.add(setBalancerNode, k.Entry()+","+p.Addr().String())
 		case p.IsSingleIP():
-			l.add(setBalancerRanges, k.entry()+","+p.Addr().String())
+			l.add(setBalancerRanges, k.Entry()+","+p.Addr().String())
 		default:
-			l.add(setBalancerRanges, k.entry()+","+p.String())
+			l.add(setBalancerRanges, k.Entry()+","+p.String())
 		}
 	}
 }
@@ -208,11 +208,6 @@ func choose(yes bool, a, b string) string {
 		return a
 	}
 	return b
-}
-
-// entry is a key as an entry of a hash:ip,port set.
-func (k Key) entry() string {
-	return fmt.Sprintf("%s,%s:%d", k.Address.Addr(), k.Protocol, k.Address.Port())
 }
 
 func (l *lowering) add(set, entry string) {

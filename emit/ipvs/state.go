@@ -3,6 +3,7 @@ package ipvs
 import (
 	"cmp"
 	"net/netip"
+	"strconv"
 
 	"svcc/emit"
 	"svcc/ir"
@@ -27,6 +28,15 @@ type Key struct {
 // Compare orders keys by address, port and protocol.
 func (k Key) Compare(l Key) int {
 	return cmp.Or(k.Address.Compare(l.Address), cmp.Compare(k.Protocol, l.Protocol))
+}
+
+// Entry is the key as an entry of a set of destinations (hash:ip,port):
+// "10.96.0.10,tcp:80".
+func (k Key) Entry() string { return k.Address.Addr().String() + "," + k.PortEntry() }
+
+// PortEntry is the second part of Entry, "tcp:80".
+func (k Key) PortEntry() string {
+	return k.Protocol.String() + ":" + strconv.Itoa(int(k.Address.Port()))
 }
 
 // Server is a virtual server.
