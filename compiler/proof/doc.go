@@ -1,0 +1,7 @@
+// Package proof holds rules against the Program that they should mean: it walks
+// probe packets through parsed rules and compares each outcome with the
+// specification's.
+//
+// When reviewing a change here, look for: a difference that is forgiven, and a
+// walker's error that is not reported as a difference.
+package proof
