@@ -26,7 +26,6 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 	}
 	box, err := t.Kernel.Sandbox()
 	if errors.Is(err, syscall.EPERM) {
-		box = nil
 		notes = append(notes, "sets and schedulers: not tried in a network namespace of their own: that needs CAP_SYS_ADMIN")
 	} else if err != nil {
 		return nil, err
