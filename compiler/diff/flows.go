@@ -195,11 +195,15 @@ func first(m map[packetKey]observed) map[packetKey]observed {
 type clients struct {
 	eval.Clients
 	podIs, nodeIs, outsideIs string
+	podAt                    string // where pods' packets come in
 }
 
 func newClients(of, other *ir.Program) clients {
 	c, d := clients{Clients: eval.NewClients(of)}, eval.NewClients(other)
 	c.podIs, c.nodeIs, c.outsideIs = "pod", "node", "outside"
+	if c.PodIn != d.PodIn {
+		c.podAt = " at " + c.PodIn
+	}
 	if c.Pod != d.Pod || c.PodIn != d.PodIn {
 		c.podIs += " " + c.Pod.String() + " at " + c.PodIn
 	}
@@ -226,7 +230,7 @@ func (c clients) name(probe eval.Probe) (name string, plain bool) {
 	case p.In == "":
 		name, plain = "node as "+src.String(), false
 	case p.In == c.PodIn:
-		name, plain = src.String()+" as a pod", false
+		name, plain = src.String()+" as a pod"+c.podAt, false
 	case p.In == c.OutsideIn:
 		name, plain = src.String()+" from outside", false
 	default:
