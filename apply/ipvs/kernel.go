@@ -17,7 +17,8 @@ type Kernel interface {
 	Destinations(k spec.Key) ([]Destination, error)
 	// Timeouts are those of connections.
 	Timeouts() (Timeouts, error)
-	// Link says whether spec.Link is there, and which addresses it bears.
+	// Link says whether spec.Link is there, and which addresses it bears but for
+	// those that the kernel gives every link.
 	Link() (there bool, addresses []netip.Addr, err error)
 	// Do does one operation.
 	Do(Op) error

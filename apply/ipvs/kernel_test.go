@@ -33,6 +33,7 @@ func TestKernel(t *testing.T) {
 		}{
 			{"ruleset", testRuleset}, {"engine", testEngine}, {"faults", testFaults}, {"schedulers", testSchedulers},
 			{"drain", testDrain}, {"settings", testSettings}, {"modes", testModes}, {"namespaces", testNamespaces}, {"missing scheduler", testMissingScheduler},
+			{"addresses", testAddresses},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				begun := time.Now()
@@ -331,5 +332,26 @@ func testMissingScheduler(t *testing.T) {
 	}
 	if _, err := (&Netlink{}).Destinations(spec.Key{Protocol: ir.TCP, Address: netip.MustParseAddrPort("10.96.0.1:80")}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Addresses are deleted as somebody added them, with whatever prefix or peer; a
+// load balancer's that is link-local is one like any other.
+func testAddresses(t *testing.T) {
+	tg := newMachine().target()
+	rs := newWorld().cluster("tcp 10.96.0.1:80 rr").cluster("tcp 169.254.1.1:80 rr").cluster("tcp [fe80::7]:80 rr").ruleset()
+	bring(t, tg, rs)
+	tool(t, "", "ip", "link", "set", spec.Link, "up")
+	for _, a := range [][]string{{"10.96.0.1/16"}, {"10.9.9.9/24"}, {"10.9.9.8", "peer", "10.9.9.7"}, {"fd00::9/64"}} {
+		tool(t, "", append([]string{"ip", "address", "add", "dev", spec.Link}, a...)...)
+	}
+	bring(t, tg, rs)
+	got := strings.Count(tool(t, "", "ip", "-o", "address", "show", "dev", spec.Link), "scope")
+	if got != 5 { // the three, the kernel's own, and one of them with two prefixes
+		t.Errorf("%d addresses: %s", got, tool(t, "", "ip", "-o", "address", "show", "dev", spec.Link))
+	}
+	bring(t, tg, nil)
+	if out := tool(t, "", "ip", "-o", "link"); strings.Contains(out, spec.Link) {
+		t.Errorf("after removal: %s", out)
 	}
 }

@@ -172,12 +172,20 @@ func (n *Netlink) Link() (there bool, addresses []netip.Addr, err error) {
 		return false, nil, fmt.Errorf("reading %s: %w", spec.Link, err)
 	}
 	for _, a := range list {
-		if addr, ok := netip.AddrFromSlice(a.IP); ok {
+		if addr, ok := netip.AddrFromSlice(a.IP); ok && !kernelsOwn(a) {
 			addresses = append(addresses, addr.Unmap())
 		}
 	}
 	slices.SortFunc(addresses, netip.Addr.Compare)
-	return true, addresses, nil
+	return true, slices.Compact(addresses), nil
+}
+
+// kernelsOwn says that the kernel gave a link its address, as it does in IPv6
+// when a link comes up: a link-local one, with the prefix of fe80::/64. A load
+// balancer's may be link-local as well, but is borne alone.
+func kernelsOwn(a netlink.Addr) bool {
+	ones, bits := a.Mask.Size()
+	return bits == 128 && ones < bits && a.IP.IsLinkLocalUnicast()
 }
 
 // Do implements Kernel.
@@ -215,12 +223,31 @@ func (n *Netlink) doLink(o Op) error {
 		IP: net.IP(o.Address.AsSlice()), Mask: net.CIDRMask(o.Address.BitLen(), o.Address.BitLen()),
 	}}
 	if o.Verb == DelAddress {
-		return netlink.AddrDel(link, a)
+		return delAddress(link, a.IP)
 	}
 	if o.Address.Is6() {
 		a.Flags = unix.IFA_F_NODAD
 	}
 	return netlink.AddrReplace(link, a)
+}
+
+// delAddress deletes an address as the link bears it: somebody may have added it
+// with another prefix or with a peer, by which the kernel tells addresses apart.
+func delAddress(link netlink.Link, ip net.IP) error {
+	list, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(a netlink.Addr) bool { return !a.IP.Equal(ip) })
+	if len(list) == 0 {
+		return unix.EADDRNOTAVAIL
+	}
+	for i := range list {
+		if err := netlink.AddrDel(link, &list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (n *Netlink) doServer(o Op) error {

@@ -121,7 +121,6 @@ func noSets(err error) bool {
 	return errors.As(err, &tool) && strings.Contains(tool.Stderr, "Cannot open session to kernel")
 }
 
-// readLink leaves out addresses that the kernel gives every link.
 func (o *observed) readLink(k Kernel) error {
 	there, addresses, err := k.Link()
 	if err != nil {
@@ -130,7 +129,7 @@ func (o *observed) readLink(k Kernel) error {
 	o.state.Link = there
 	for _, a := range addresses {
 		for i, f := range families {
-			if f.Of(a) && !a.IsLinkLocalUnicast() {
+			if f.Of(a) {
 				o.state.Families[i].Addresses = append(o.state.Families[i].Addresses, a)
 			}
 		}
