@@ -102,3 +102,18 @@ func TestSectionsAreReadBack(t *testing.T) {
 		}
 	}
 }
+
+// Sets are known for svcc's in either family, and kube-proxy's are not.
+func TestOurs(t *testing.T) {
+	for _, f := range families {
+		r := dice(1)
+		for _, s := range sections(t, irtest.Virtual(r, irtest.Cluster(r, f, 10)), 1) {
+			if s.Tool == ipvs.ToolSets && !ipvs.Ours(s.Text) {
+				t.Errorf("the sets of %s are taken for kube-proxy's", f)
+			}
+		}
+	}
+	if ipvs.Ours([]byte("create KUBE-CLUSTER-IP hash:ip,port family inet hashsize 1024 maxelem 65536\n")) {
+		t.Error("kube-proxy's sets are taken for svcc's")
+	}
+}

@@ -1,6 +1,7 @@
 package ipvs
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -109,6 +110,14 @@ func SetNames(f ir.Family) []string {
 		out[i] = SetName(f, t.name)
 	}
 	return out
+}
+
+// Ours says whether a text with all sets, as ipset saves them, is of svcc's and
+// not of kube-proxy's: only svcc has one of destinations without local endpoints.
+func Ours(text []byte) bool {
+	return slices.ContainsFunc([]ir.Family{ir.IPv4, ir.IPv6}, func(f ir.Family) bool {
+		return bytes.Contains(text, []byte(" "+SetName(f, setNoLocal)+" "))
+	})
 }
 
 // OwnedSet says whether a set is ours, kube-proxy's left-overs and sets that an

@@ -58,19 +58,22 @@ func (d *diffCommand) wanted(args []string) (*side, error) {
 	return s, d.compile(s, &side{ruleset: &emit.Ruleset{Head: head}}, args...)
 }
 
+// liveTarget is a Target that tells what decides about packets, whosever it is.
+type liveTarget interface {
+	apply.Target
+	Live(ctx context.Context, f ir.Family) ([]emit.Section, error)
+}
+
 // liveRules reads the kernel: each family's rules, to send packets through, and
 // which of ours an apply would add and remove.
 func liveRules(ctx context.Context, wanted *emit.Ruleset) (map[ir.Family]emit.Walker, []diff.Rule, error) {
 	runner := apply.Exec{}
 	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
-	var target apply.Target = glue
-	walker := func(f ir.Family) (emit.Walker, error) { return liveWalker(ctx, runner, f) }
+	var target liveTarget = glue
 	switch wanted.Head.Mode {
 	case compiler.ModeIPTables:
 	case compiler.ModeIPVS:
-		t := &ipvs.Target{Glue: glue, Runner: runner, Kernel: &ipvs.Netlink{}}
-		target = t
-		walker = func(f ir.Family) (emit.Walker, error) { return liveVirtual(ctx, t, f) }
+		target = &ipvs.Target{Glue: glue, Runner: runner, Kernel: &ipvs.Netlink{}}
 	default:
 		return nil, nil, fmt.Errorf("mode %q cannot be compared with the kernel", wanted.Head.Mode)
 	}
@@ -88,37 +91,20 @@ func liveRules(ctx context.Context, wanted *emit.Ruleset) (map[ir.Family]emit.Wa
 	}
 	live := map[ir.Family]emit.Walker{}
 	for _, f := range wanted.Head.Families {
-		if live[f], err = walker(f); err != nil {
+		if live[f], err = liveWalker(ctx, target, wanted.Head.Mode, f); err != nil {
 			return nil, nil, err
 		}
 	}
 	return live, rules, nil
 }
 
-// liveVirtual reads virtual servers, and what is around them.
-func liveVirtual(ctx context.Context, t *ipvs.Target, f ir.Family) (emit.Walker, error) {
-	sections, err := t.Live(ctx, f)
+// liveWalker reads all that decides about a family's packets.
+func liveWalker(ctx context.Context, target liveTarget, mode string, f ir.Family) (emit.Walker, error) {
+	sections, err := target.Live(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	w, err := compiler.Backends[compiler.ModeIPVS].Parse(f, sections)
-	if err != nil {
-		return nil, fmt.Errorf("the node's virtual servers of %s: %w", f, err)
-	}
-	return w, nil
-}
-
-// liveWalker reads every table of a family that decides about packets.
-func liveWalker(ctx context.Context, runner apply.Runner, f ir.Family) (emit.Walker, error) {
-	var text []byte
-	for _, table := range []string{"filter", "nat"} {
-		out, err := runner.Run(ctx, apply.Input{Tool: iptables.Flavour("")(f, "save"), Args: []string{"-t", table}})
-		if err != nil {
-			return nil, err
-		}
-		text = append(text, out...)
-	}
-	w, err := compiler.Backends["iptables"].Parse(f, []emit.Section{{Tool: "iptables-restore", Family: f, Text: text}})
+	w, err := compiler.Backends[mode].Parse(f, sections)
 	if err != nil {
 		return nil, fmt.Errorf("the node's rules of %s: %w", f, err)
 	}

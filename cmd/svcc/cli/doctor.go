@@ -15,7 +15,6 @@ import (
 	"svcc/apply"
 	"svcc/apply/doctor"
 	"svcc/apply/state"
-	"svcc/compiler"
 	"svcc/emit"
 	"svcc/ir"
 	"svcc/ir/diag"
@@ -99,8 +98,10 @@ func (r *examined) mend(cmd *cobra.Command, doc *doctor.Doctor) error {
 
 // doctor knows what the node is to do, as far as anything says so.
 func (d *doctorCommand) doctor(args []string) (*doctor.Doctor, error) {
-	if _, ok := compiler.Backends[d.mode]; !ok && d.mode != "" {
-		return nil, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", d.mode)
+	if d.mode != "" {
+		if err := checkMode(d.mode); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range d.schedulers {
 		if !slices.Contains(ir.Schedulers, s) {

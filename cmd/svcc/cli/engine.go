@@ -16,7 +16,6 @@ import (
 	"svcc/apply"
 	"svcc/apply/conntrack"
 	"svcc/apply/state"
-	"svcc/compiler"
 	"svcc/ir"
 )
 
@@ -51,8 +50,10 @@ func (e *engineFlags) registerConfirm(f *pflag.FlagSet) {
 // engine makes the engine. Canaries are kube-proxy's, which go only when it is
 // to be gone altogether.
 func (e *engineFlags) engine(s streams, quiet, canaries bool) (*apply.Engine, error) {
-	if _, ok := compiler.Backends[e.mode]; !ok && e.mode != "" {
-		return nil, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", e.mode)
+	if e.mode != "" {
+		if err := checkMode(e.mode); err != nil {
+			return nil, err
+		}
 	}
 	log, err := newLog(s.err, e.logFormat, quiet)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,7 @@ func (x *explained) virtual(w io.Writer, part *ir.Program) error {
 	if err != nil {
 		return err
 	}
-	keys, addrs := x.keys(part)
+	keys, addrs := keysOf(part)
 	var servers, addresses []string
 	for _, v := range state.Servers {
 		if keys[v.Key] {
@@ -47,18 +46,16 @@ func listed(w io.Writer, title string, lines []string) {
 	}
 }
 
-// keys are the destinations of a Service's frontends, and their addresses.
-func (x *explained) keys(part *ir.Program) (map[ipvs.Key]bool, map[netip.Addr]bool) {
-	keys, addrs := map[ipvs.Key]bool{}, map[netip.Addr]bool{}
+// keysOf are the destinations of a Service's frontends, and the addresses that
+// are its own.
+func keysOf(part *ir.Program) (keys map[ipvs.Key]bool, addrs map[netip.Addr]bool) {
+	keys, addrs = map[ipvs.Key]bool{}, map[netip.Addr]bool{}
 	for _, s := range part.Services {
 		for _, f := range s.Frontends {
-			at := []netip.Addr{f.Addr}
-			if f.Kind == ir.NodePort {
-				at = part.Options.NodePorts.Addrs
-			} else {
+			if f.Kind != ir.NodePort {
 				addrs[f.Addr] = true
 			}
-			for _, a := range at {
+			for _, a := range part.Options.VirtualAddrs(f) {
 				keys[ipvs.Key{Protocol: s.Protocol, Address: netip.AddrPortFrom(a, f.Port)}] = true
 			}
 		}
@@ -91,30 +88,30 @@ func firstTwo(entry string) string {
 // node port is one Service's.
 func entriesOf(part *ir.Program) map[string]bool {
 	out := map[string]bool{}
-	add := func(kinds []string, entry string) {
-		for _, k := range kinds {
-			out[k+" "+entry] = true
+	add := func(entry string, types ...string) {
+		for _, t := range types {
+			out[t+" "+entry] = true
 		}
 	}
-	pairs := []string{"hash:ip,port", "hash:ip,port,ip", "hash:ip,port,net"}
 	for _, s := range part.Services {
-		port := func(n uint16) string { return s.Protocol.String() + ":" + strconv.Itoa(int(n)) }
+		addPair := func(a netip.AddrPort) {
+			add(ipvs.Key{Protocol: s.Protocol, Address: a}.Entry(), ipvs.TypeIPPort, ipvs.TypeIPPortIP, ipvs.TypeIPPortNet)
+		}
 		for _, f := range s.Frontends {
 			if f.Kind == ir.NodePort {
-				add([]string{"bitmap:port"}, strconv.Itoa(int(f.Port)))
-				for _, a := range part.Options.NodePorts.Addrs {
-					add(pairs, a.String()+","+port(f.Port))
-				}
-				continue
+				add(strconv.Itoa(int(f.Port)), ipvs.TypePort)
+			} else {
+				add(f.Addr.String(), ipvs.TypeIP)
 			}
-			add(pairs, f.Addr.String()+","+port(f.Port))
-			add([]string{"hash:ip"}, f.Addr.String())
+			for _, a := range part.Options.VirtualAddrs(f) {
+				addPair(netip.AddrPortFrom(a, f.Port))
+			}
 		}
-		for _, e := range slices.Concat(s.Cluster, s.Local) {
-			add(pairs, e.Addr.String()+","+port(e.Port))
+		for _, e := range s.Reachable() {
+			addPair(e.AddrPort())
 		}
 		if s.HealthCheckNodePort > 0 {
-			add([]string{"bitmap:port"}, strconv.Itoa(int(s.HealthCheckNodePort)))
+			add(strconv.Itoa(int(s.HealthCheckNodePort)), ipvs.TypePort)
 		}
 	}
 	return out

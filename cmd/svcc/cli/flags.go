@@ -71,8 +71,8 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 	if o.Level < 0 || o.Level > 2 {
 		return o, fmt.Errorf("-O %d does not exist: 0, 1 and 2 do", o.Level)
 	}
-	if _, ok := compiler.Backends[o.Mode]; !ok {
-		return o, fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", o.Mode)
+	if err := checkMode(o.Mode); err != nil {
+		return o, err
 	}
 	o.ModeGiven = c.flags.Changed("mode")
 	switch c.hooks {
@@ -98,6 +98,13 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 		o.Config = within(dir, o.Config)
 	}
 	return o, c.addresses(&o)
+}
+
+func checkMode(mode string) error {
+	if _, ok := compiler.Backends[mode]; !ok {
+		return fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", mode)
+	}
+	return nil
 }
 
 // within takes a relative path from dir, if there is one.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/netip"
@@ -10,6 +9,7 @@ import (
 
 	"svcc/compiler"
 	"svcc/emit"
+	"svcc/emit/ipvs"
 	"svcc/ir"
 )
 
@@ -53,7 +53,7 @@ func parseRules(path string, text []byte) (*rules, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	case emit.IsVirtual(sections):
-		r.mode, r.kubeProxy = compiler.ModeIPVS, !bytes.Contains(text, ownSet)
+		r.mode, r.kubeProxy = compiler.ModeIPVS, !ipvs.Ours(text)
 	}
 	backend, ok := compiler.Backends[r.mode]
 	if !ok {
@@ -90,9 +90,6 @@ func sectionsOf(list []emit.Section, f ir.Family) (out []emit.Section, err error
 	}
 	return out, nil
 }
-
-// ownSet is in svcc's rules of IPVS mode and not in kube-proxy's.
-var ownSet = []byte(" KUBE-NO-LOCAL-ENDPOINTS ")
 
 // as has manifests compiled as rules were made, where no flag says otherwise: in
 // their mode and, in IPVS mode, for the addresses that the node is known to have
