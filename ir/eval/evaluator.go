@@ -15,6 +15,7 @@ type Evaluator struct {
 	ports   map[portKey]*row
 	open    map[uint16]bool
 	borne   map[netip.Addr]bool // see bears
+	here    map[addrKey]bool    // see place
 }
 
 type addrKey struct {
@@ -48,7 +49,7 @@ type choices struct {
 }
 
 func newEvaluator(o ir.Options) *Evaluator {
-	return &Evaluator{options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}, borne: map[netip.Addr]bool{}}
+	return &Evaluator{options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}, borne: map[netip.Addr]bool{}, here: map[addrKey]bool{}}
 }
 
 // add enters a row; the first claim of a destination counts.

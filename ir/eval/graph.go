@@ -14,11 +14,29 @@ func NewGraph(g *ir.Graph) *Evaluator {
 		r := &row{order: i, local: entry.Policy == ir.Local, route: w.route}
 		r.guarded, r.refuse = refusals(entry.Next)
 		e.add(entry.Frontend, entry.Service.Protocol, r)
+		if e.gap() {
+			e.placeAll(entry.Service.Protocol, entry.Next)
+		}
 	}
 	for _, o := range g.OpenPorts {
 		e.open[o.Port] = true
 	}
 	return e
+}
+
+// placeAll is place for all steps of a way.
+func (e *Evaluator) placeAll(proto ir.Protocol, s ir.Step) {
+	switch s := s.(type) {
+	case *ir.Guard:
+		e.placeAll(proto, s.Then)
+		e.placeAll(proto, s.Else)
+	case *ir.Masquerade:
+		e.placeAll(proto, s.Next)
+	case *ir.Balance:
+		e.place(proto, s.Endpoints)
+	case *ir.Deliver:
+		e.place(proto, []ir.Endpoint{s.Endpoint})
+	}
 }
 
 // refusals is what the filter gives to packets that still carry a destination:

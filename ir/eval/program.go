@@ -15,6 +15,9 @@ func NewProgram(p *ir.Program) *Evaluator {
 		for _, f := range s.Frontends {
 			v.kind = f.Kind
 			e.add(f, s.Protocol, &row{order: i, local: s.ExternalPolicy == ir.Local, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
+			if e.gap() {
+				e.place(s.Protocol, v.reached())
+			}
 		}
 		if s.HealthCheckNodePort != 0 {
 			e.open[s.HealthCheckNodePort] = true
@@ -82,6 +85,17 @@ func (v view) route(p Packet, h Host) (choices, error) {
 		c.endpoints = v.local
 	}
 	return c, nil
+}
+
+// reached are all endpoints that anybody is led to.
+func (v view) reached() []ir.Endpoint {
+	switch {
+	case v.kind == ir.ClusterIP:
+		return v.endpoints(v.port.InternalPolicy)
+	case v.port.ExternalPolicy == ir.Cluster:
+		return v.cluster
+	}
+	return v.port.Reachable()
 }
 
 func (v view) endpoints(p ir.Policy) []ir.Endpoint {

@@ -32,8 +32,23 @@ func (e *Evaluator) bear(f ir.Frontend) {
 
 // hairpin says that a client which is the chosen endpoint itself is recognised.
 func (e *Evaluator) hairpin(p Packet, ep ir.Endpoint) bool {
-	v := e.options.Virtual
-	return ep.Addr == p.Src.Addr() && (v == nil || !v.HairpinLocal || ep.Local)
+	return ep.Addr == p.Src.Addr() && (!e.gap() || e.here[addrKey{ep.Addr, ep.Port, p.Protocol}])
+}
+
+// gap says that only endpoints of this node are recognised as their own clients.
+func (e *Evaluator) gap() bool {
+	return e.options.Virtual != nil && e.options.Virtual.HairpinLocal
+}
+
+// place notes which of the endpoints that packets are sent to are on this node.
+// Who is its own client is asked of the endpoint, by whatever service port it was
+// reached: one that names no node for it has it recognised if another does.
+func (e *Evaluator) place(proto ir.Protocol, endpoints []ir.Endpoint) {
+	for _, ep := range endpoints {
+		if ep.Local {
+			e.here[addrKey{ep.Addr, ep.Port, proto}] = true
+		}
+	}
 }
 
 // byNat says that a packet which an endpoint is chosen for is sent there by nat,
