@@ -22,15 +22,15 @@ const (
 // constants above, its chain by the set, the link or the virtual server.
 func (p *plan) Rules() []apply.Change {
 	l := &lister{owners: ownersOf(p.aim.programs)}
-	for _, name := range p.way.have.Temporary {
+	for _, name := range p.route.have.Temporary {
 		f := ir.IPv4
 		l.add(f, tableSets, name, "destroy "+name, false, "")
 	}
-	for _, e := range p.way.edits {
+	for _, e := range p.route.edits {
 		l.set(e)
 	}
-	for _, o := range slices.Concat(p.way.come, p.way.goes) {
-		l.op(p.way, o)
+	for _, o := range slices.Concat(p.route.come, p.route.goes) {
+		l.op(p.route, o)
 	}
 	out := append(l.out, p.glue.Rules()...)
 	slices.SortStableFunc(out, func(a, b apply.Change) int {
@@ -73,7 +73,7 @@ func (l *lister) set(e *setEdit) {
 	}
 }
 
-func (l *lister) op(w *way, o Op) {
+func (l *lister) op(r *route, o Op) {
 	switch o.Verb {
 	case AddLink, DelLink:
 		l.add(ir.IPv4, tableAddresses, spec.Link, "link "+spec.Link, o.Verb == AddLink, "")
@@ -82,19 +82,19 @@ func (l *lister) op(w *way, o Op) {
 	case SetTimeouts:
 		l.add(ir.IPv4, tableServers, "timeouts", o.String(), true, "")
 	default:
-		l.server(w, o)
+		l.server(r, o)
 	}
 }
 
 // server lists what is changed in place as what goes and what comes.
-func (l *lister) server(w *way, o Op) {
+func (l *lister) server(r *route, o Op) {
 	f := family(o.Server.Address.Addr())
 	owner := o.Server.Key.Entry()
 	if l.owners[owner] == "" {
 		owner = o.Server.Key.PortEntry()
 	}
 	add := func(text string, come bool) { l.add(f, tableServers, o.Server.Key.String(), text, come, owner) }
-	was := w.have.Families[slices.Index(families, f)].server(o.Server.Key)
+	was := r.have.Families[slices.Index(families, f)].server(o.Server.Key)
 	switch o.Verb {
 	case SetServer:
 		add(was.text(), false)

@@ -48,7 +48,7 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 
 // tries says whether there is anything that could be refused.
 func (p *plan) tries() bool {
-	return len(p.way.edits) > 0 || !p.glue.Empty() || slices.ContainsFunc(p.way.come, Op.probed)
+	return len(p.route.edits) > 0 || !p.glue.Empty() || slices.ContainsFunc(p.route.come, Op.probed)
 }
 
 // probed says whether an operation needs a scheduler.
@@ -81,23 +81,23 @@ func (c checking) Run(ctx context.Context, in apply.Input) (out []byte, err erro
 func (t *Target) rehearse(ctx context.Context, k Kernel, p *plan) error {
 	var text setsText
 	for i, f := range families {
-		for _, set := range p.way.want.Families[i].Sets {
+		for _, set := range p.route.want.Families[i].Sets {
 			text.line("%s", set.Create(f))
 		}
 	}
-	for _, e := range p.way.edits {
+	for _, e := range p.route.edits {
 		if e.want != nil && e.have != nil && edited(e.have, e.want) {
 			text.each("add", e.want.Name, more(e.want, e.have))
 		} else if e.want != nil {
 			text.each("add", e.want.Name, e.want.Entries)
 		}
 	}
-	if text.Len() > 0 && (len(p.way.edits) > 0 || !p.glue.Empty()) {
+	if text.Len() > 0 && (len(p.route.edits) > 0 || !p.glue.Empty()) {
 		if err := setsStep(text.String()).commit(ctx, &Target{Runner: t.Runner}); err != nil {
 			return err
 		}
 	}
-	return probe(k, p.way.come)
+	return probe(k, p.route.come)
 }
 
 // Addresses for virtual servers that only try something: TEST-NET-2 (RFC 5737)

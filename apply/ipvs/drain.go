@@ -33,10 +33,10 @@ func drainages(have, want *state) []drainage {
 	return out
 }
 
-// drains are the destinations that begin to drain on a way.
-func (w *way) drains() []drainage {
+// drains are the destinations that begin to drain on a route.
+func (r *route) drains() []drainage {
 	var out []drainage
-	for _, o := range w.goes {
+	for _, o := range r.goes {
 		if o.Verb == SetDestination {
 			out = append(out, drainage{o.Server.Key, o.Destination})
 		}

@@ -8,50 +8,50 @@ import (
 	"svcc/ir"
 )
 
-// way is what leads from one state to another.
-type way struct {
+// route is what leads from one state to another.
+type route struct {
 	have, want *state
 	edits      []*setEdit
 	come, goes []Op // in their order
 }
 
-// lead finds the way. Both states are complete: there is nothing of ours but
+// lead finds the route. Both states are complete: there is nothing of ours but
 // what have says.
-func lead(have, want *state) *way {
-	w := &way{have: have, want: want}
-	w.timeouts()
+func lead(have, want *state) *route {
+	r := &route{have: have, want: want}
+	r.timeouts()
 	if want.Link && !have.Link {
-		w.come = append(w.come, Op{Verb: AddLink})
+		r.come = append(r.come, Op{Verb: AddLink})
 	}
 	var servers [2]serverOps
 	for i, f := range families {
 		h, n := &have.Families[i], &want.Families[i]
-		w.edits = append(w.edits, editSets(f, h, n, leave(h, n))...)
-		w.come = append(w.come, addressOps(AddAddress, without(n.Addresses, h.Addresses, netip.Addr.Compare))...)
+		r.edits = append(r.edits, editSets(f, h, n, leave(h, n))...)
+		r.come = append(r.come, addressOps(AddAddress, without(n.Addresses, h.Addresses, netip.Addr.Compare))...)
 		servers[i] = compareServers(h.Servers, n.Servers)
 	}
 	for i := range families {
-		w.come = append(w.come, servers[i].come...)
+		r.come = append(r.come, servers[i].come...)
 	}
 	for i := range families {
-		w.goes = append(w.goes, servers[i].goes...)
+		r.goes = append(r.goes, servers[i].goes...)
 	}
 	for i := range families {
-		w.goes = append(w.goes, addressOps(DelAddress, without(have.Families[i].Addresses, want.Families[i].Addresses, netip.Addr.Compare))...)
+		r.goes = append(r.goes, addressOps(DelAddress, without(have.Families[i].Addresses, want.Families[i].Addresses, netip.Addr.Compare))...)
 	}
 	if have.Link && !want.Link {
-		w.goes = append(w.goes, Op{Verb: DelLink})
+		r.goes = append(r.goes, Op{Verb: DelLink})
 	}
-	return w
+	return r
 }
 
-func (w *way) none() bool {
-	return len(w.edits)+len(w.come)+len(w.goes)+len(w.have.Temporary) == 0
+func (r *route) none() bool {
+	return len(r.edits)+len(r.come)+len(r.goes)+len(r.have.Temporary) == 0
 }
 
-func (w *way) timeouts() {
-	if to := w.want.Timeouts.over(w.have.Timeouts); to != w.have.Timeouts {
-		w.come = append(w.come, Op{Verb: SetTimeouts, Timeouts: w.want.Timeouts})
+func (r *route) timeouts() {
+	if to := r.want.Timeouts.over(r.have.Timeouts); to != r.have.Timeouts {
+		r.come = append(r.come, Op{Verb: SetTimeouts, Timeouts: r.want.Timeouts})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // plan implements apply.Plan.
 type plan struct {
 	glue     apply.Plan
-	way      *way
+	route    *route
 	steps    []step
 	whole    bool
 	aim      *aim
@@ -38,7 +38,7 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 		return nil, err
 	}
 	own := have.state.spared(append(slices.Clone(t.Exclude), aim.exclude...), want)
-	p := &plan{aim: aim, way: lead(own, want), draining: drainages(own, want)}
+	p := &plan{aim: aim, route: lead(own, want), draining: drainages(own, want)}
 	if p.glue, err = t.Glue.Plan(aim.glue, have.glue); err != nil {
 		return nil, err
 	}
@@ -46,9 +46,9 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	p.steps = p.way.steps(p.glueSteps(times))
+	p.steps = p.route.steps(p.glueSteps(times))
 	p.whole = !p.Empty() && p.writesAll()
-	for _, e := range p.way.edits {
+	for _, e := range p.route.edits {
 		p.newSets = p.newSets || e.have == nil
 	}
 	return p, nil
@@ -149,12 +149,12 @@ func (p *plan) writesAll() bool {
 		return false
 	}
 	for i := range families {
-		for _, s := range p.way.want.Families[i].Sets {
-			if p.way.have.Families[i].set(s.Name) != nil {
+		for _, s := range p.route.want.Families[i].Sets {
+			if p.route.have.Families[i].set(s.Name) != nil {
 				return false
 			}
 		}
-		if len(p.way.have.Families[i].Servers) > 0 {
+		if len(p.route.have.Families[i].Servers) > 0 {
 			return false
 		}
 	}

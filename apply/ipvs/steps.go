@@ -134,8 +134,8 @@ type timedStep struct {
 	step
 }
 
-// steps puts a way in order.
-func (w *way) steps(glue []timedStep) []step {
+// steps puts a route in order.
+func (r *route) steps(glue []timedStep) []step {
 	var out []step
 	sets := func(text string) {
 		if text != "" {
@@ -149,14 +149,14 @@ func (w *way) steps(glue []timedStep) []step {
 			}
 		}
 	}
-	sets(setsFirst(w.edits, w.have.Temporary))
+	sets(setsFirst(r.edits, r.have.Temporary))
 	glueHere(glueEarly)
-	out = appendOps(out, w.come)
+	out = appendOps(out, r.come)
 	glueHere(glueMid)
-	out = appendOps(out, w.goes)
+	out = appendOps(out, r.goes)
 	glueHere(glueLate)
-	sets(setsLast(w.edits))
-	if gone := setsGone(w.edits); len(gone) > 0 {
+	sets(setsLast(r.edits))
+	if gone := setsGone(r.edits); len(gone) > 0 {
 		out = append(out, destroyStep(gone))
 	}
 	return out

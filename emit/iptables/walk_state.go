@@ -37,8 +37,8 @@ type walk struct {
 	waiting    []state // ways not followed yet
 	frames     []frame
 	ends       []state
-	ways       [stageDone]way // of the packet before
-	noting     *way           // the one that is being found; nil for none
+	shortcuts  [stageDone]shortcut // of the packet before
+	noting     *shortcut           // the one that is being found; nil for none
 }
 
 // frame is where a jump comes back to.

@@ -18,16 +18,16 @@ import (
 // Guards look at new connections, as in iptables mode. And chains that pods and
 // the node meet first, those of inside, know external policy Local; see views.go.
 func (l *lowering) glue(inside *ir.Graph, level int) ([]byte, error) {
-	var ways iptables.Ways
+	var delivery iptables.Delivery
 	if len(inside.Entries) > 0 {
 		var err error
-		if ways, err = iptables.Deliver(inside, level); err != nil {
+		if delivery, err = iptables.Deliver(inside, level); err != nil {
 			return nil, err
 		}
 	}
 	w := &writer{l: l}
 	w.filter()
-	w.nat(ways)
+	w.nat(delivery)
 	return w.b.Bytes(), nil
 }
 
@@ -132,10 +132,10 @@ func (w *writer) outbound() {
 // chain names the one that guards the server's connections of the node.
 func (g *guarded) chain() string { return iptables.GuardChain(g.key.String()) }
 
-func (w *writer) nat(ways iptables.Ways) {
+func (w *writer) nat(d iptables.Delivery) {
 	chains := []string{iptables.ChainServices, iptables.ChainPostrouting, iptables.ChainNodePort, iptables.ChainLoadBalancer, iptables.ChainMarkMasq}
-	w.table("nat", append(chains, ways.Chains...)...)
-	w.b.Write(ways.Rules)
+	w.table("nat", append(chains, d.Chains...)...)
+	w.b.Write(d.Rules)
 	w.services()
 	w.nodePorts()
 	mark := w.mark()

@@ -6,10 +6,10 @@ import (
 	"svcc/ir"
 )
 
-// way is how far a packet comes by its destination alone: to the first rule
+// shortcut is how far a packet comes by its destination alone: to the first rule
 // that asks something else, or does more than lead on. The next packet to the
 // same destination begins there; a proof sends many to each.
-type way struct {
+type shortcut struct {
 	to         netip.AddrPort
 	proto      ir.Protocol
 	known      bool
@@ -40,15 +40,15 @@ func (k *walk) begin(s *state) {
 	if k.trace != nil || k.counting || !s.stage.nat() {
 		return
 	}
-	w := &k.ways[s.stage]
-	if w.known && w.to == k.packet.Dst && w.proto == k.packet.Protocol {
-		k.frames = append(k.frames, w.frames...)
-		s.top = w.top
-		s.enter(w.chain, w.pos)
+	c := &k.shortcuts[s.stage]
+	if c.known && c.to == k.packet.Dst && c.proto == k.packet.Protocol {
+		k.frames = append(k.frames, c.frames...)
+		s.top = c.top
+		s.enter(c.chain, c.pos)
 		return
 	}
-	*w = way{to: k.packet.Dst, proto: k.packet.Protocol, frames: w.frames[:0]}
-	k.noting = w
+	*c = shortcut{to: k.packet.Dst, proto: k.packet.Protocol, frames: c.frames[:0]}
+	k.noting = c
 }
 
 // notes ends noting at a place if the rule that is next from there, nil at the
@@ -62,8 +62,8 @@ func (k *walk) notes(s *state, from int32, r *parsedRule) {
 	if x := k.w.index[s.chain]; stays && (x == nil || !x.keys[keySrc] && !x.keys[keyList]) {
 		return
 	}
-	w := k.noting
+	c := k.noting
 	k.noting = nil
-	w.known, w.chain, w.pos, w.top = true, s.chain, from, s.top
-	w.frames = append(w.frames, k.frames...)
+	c.known, c.chain, c.pos, c.top = true, s.chain, from, s.top
+	c.frames = append(c.frames, k.frames...)
 }

@@ -9,10 +9,10 @@ import (
 	"svcc/ir/irtest"
 )
 
-// TestWaysAreKept sends every packet thrice: as Trace, which begins at the hook,
+// TestShortcuts sends every packet thrice: as Trace, which begins at the hook,
 // as Walk, which begins where the packet before came to, and as WalkTo, which
 // gives a part of the same.
-func TestWaysAreKept(t *testing.T) {
+func TestShortcuts(t *testing.T) {
 	for level := range 3 {
 		p := irtest.Shop()
 		g, err := passes.Graph(p, level)

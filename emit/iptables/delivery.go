@@ -7,33 +7,33 @@ import (
 	"svcc/ir"
 )
 
-// Ways are the part of nat that sends packets to endpoints, for a mode that has
+// Delivery is the part of nat that sends packets to endpoints, for a mode that has
 // the rest in rules of its own: rules of KUBE-SERVICES, to which comes back what
 // no entry wants, and of the chains below it.
-type Ways struct {
+type Delivery struct {
 	Chains []string // beside KUBE-SERVICES
 	Rules  []byte
 }
 
-// Deliver lays out the ways of a Graph at a level. They mark clients that are to
-// be masqueraded, but not those that are the chosen endpoint themselves.
-func Deliver(g *ir.Graph, level int) (Ways, error) {
+// Deliver lays out the Delivery of a Graph at a level. Its rules mark clients that
+// are to be masqueraded, but not those that are the chosen endpoint themselves.
+func Deliver(g *ir.Graph, level int) (Delivery, error) {
 	nat, err := deliverNat(g, level)
 	if err != nil {
-		return Ways{}, err
+		return Delivery{}, err
 	}
 	theirs := []string{ChainServices, ChainPostrouting, ChainMarkMasq}
-	w := Ways{Chains: slices.DeleteFunc(nat.chains, func(c string) bool { return slices.Contains(theirs, c) })}
+	d := Delivery{Chains: slices.DeleteFunc(nat.chains, func(c string) bool { return slices.Contains(theirs, c) })}
 	var text []byte
 	for i := range nat.rules {
 		if r := &nat.rules[i]; r.chain == ChainServices || !slices.Contains(theirs, r.chain) {
 			if text, err = appendRule(text, r); err != nil {
-				return Ways{}, err
+				return Delivery{}, err
 			}
 		}
 	}
-	w.Rules = bytes.Clone(text)
-	return w, nil
+	d.Rules = bytes.Clone(text)
+	return d, nil
 }
 
 func deliverNat(g *ir.Graph, level int) (*table, error) {
