@@ -176,15 +176,11 @@ func (t *Target) run(ctx context.Context, in apply.Input) error {
 // Restore implements apply.Target. If the tool refuses the way back from what
 // is there, everything ours is written anew.
 func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
-	return t.restoreOf(ctx, to, families)
+	return t.RestoreOnly(ctx, to, families...)
 }
 
-// RestoreFamily is Restore of one family alone.
-func (t *Target) RestoreFamily(ctx context.Context, to apply.Observed, f ir.Family) error {
-	return t.restoreOf(ctx, to, []ir.Family{f})
-}
-
-func (t *Target) restoreOf(ctx context.Context, to apply.Observed, of []ir.Family) error {
+// RestoreOnly is Restore of some families alone.
+func (t *Target) RestoreOnly(ctx context.Context, to apply.Observed, of ...ir.Family) error {
 	want, ok := to.(*observed)
 	if !ok {
 		return fmt.Errorf("internal error: %T was not observed here", to)

@@ -39,7 +39,11 @@ func (s *Server) spec() *spec.Server {
 		out.Timeout = int(s.Timeout)
 	}
 	for _, d := range s.Destinations {
-		out.Destinations = append(out.Destinations, spec.Destination{Address: d.Address, Weight: d.Weight})
+		out.Destinations = append(out.Destinations, d.spec())
 	}
 	return out
+}
+
+func (d Destination) spec() spec.Destination {
+	return spec.Destination{Address: d.Address, Weight: d.Weight}
 }

@@ -3,7 +3,6 @@ package ipvs
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	spec "svcc/emit/ipvs"
 	"svcc/ir"
@@ -81,17 +80,11 @@ func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String()
 
 // text is a server as ipvsadm takes it, after the command.
 func (s *Server) text() string {
-	out := fmt.Sprintf("%s -s %s", s.Key, s.Scheduler)
-	if s.Flags&flagPersistent != 0 {
-		out += fmt.Sprintf(" -p %d", s.Timeout)
-		if s.Netmask != netmask(s.Key) || s.Address.Addr().Is6() {
-			out += " -M " + maskText(s)
-		}
+	mask := ""
+	if s.Netmask != netmask(s.Key) || s.Address.Addr().Is6() {
+		mask = maskText(s)
 	}
-	if names := flagNames(s.Scheduler, s.Flags); len(names) > 0 {
-		out += " -b " + strings.Join(names, ",")
-	}
-	return out
+	return s.spec().Text(mask)
 }
 
 // maskText spells a netmask: a prefix length in IPv6; in IPv4 four bytes, of
@@ -104,7 +97,7 @@ func maskText(s *Server) string {
 }
 
 func (s *Server) destination(d Destination) string {
-	return fmt.Sprintf("%s -r %s %s -w %d", s.Key, d.Address, methods[d.Method&methodMask], d.Weight)
+	return d.spec().Text(s.Key, methods[d.Method&methodMask])
 }
 
 // methods are ipvsadm's options for the ways of forwarding: masquerading, to

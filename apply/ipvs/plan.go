@@ -29,20 +29,20 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 	if !ok || have.state == nil {
 		return nil, fmt.Errorf("internal error: %T was not observed here", from)
 	}
-	aim, err := t.read(desired)
+	a, err := t.read(desired)
 	if err != nil {
 		return nil, err
 	}
-	want := aim.state
+	want := a.state
 	if err := have.allows(want); err != nil {
 		return nil, err
 	}
-	own := have.state.spared(append(slices.Clone(t.Exclude), aim.exclude...), want)
-	p := &plan{aim: aim, route: lead(own, want), draining: drainages(own, want)}
-	if p.glue, err = t.Glue.Plan(aim.glue, have.glue); err != nil {
+	own := have.state.spared(append(slices.Clone(t.Exclude), a.exclude...), want)
+	p := &plan{aim: a, route: lead(own, want), draining: drainages(own, want)}
+	if p.glue, err = t.Glue.Plan(a.glue, have.glue); err != nil {
 		return nil, err
 	}
-	times, err := t.glueTimes(aim, have)
+	times, err := t.glueTimes(a, have)
 	if err != nil {
 		return nil, err
 	}

@@ -96,15 +96,7 @@ type glueBack struct {
 func (g glueBack) inputs() []apply.Input { return nil }
 
 func (g glueBack) commit(ctx context.Context, t *Target) error {
-	if len(g.of) == len(families) {
-		return t.Glue.Restore(ctx, g.to)
-	}
-	for _, f := range g.of {
-		if err := t.Glue.RestoreFamily(ctx, g.to, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.Glue.RestoreOnly(ctx, g.to, g.of...)
 }
 
 func (o Op) inputs() []apply.Input {

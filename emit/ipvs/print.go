@@ -78,22 +78,38 @@ func (s *State) serversText() []byte {
 
 // Lines are a virtual server and its destinations as "ipvsadm -Sn" prints them.
 func (v *Server) Lines(f ir.Family) []string {
-	key := v.Key.String()
-	head := fmt.Sprintf("-A %s -s %s", key, v.Scheduler)
+	mask := ""
+	if f == ir.IPv6 {
+		mask = "128"
+	}
+	out := []string{"-A " + v.Text(mask)}
+	for _, d := range v.Destinations {
+		out = append(out, "-a "+d.Text(v.Key, "-m"))
+	}
+	return out
+}
+
+// Text is a virtual server without its destinations as ipvsadm takes it, after
+// the command. The mask, in ipvsadm's words, tells which clients persistence takes
+// for one; "" is for what ipvsadm takes if nothing is said.
+func (v *Server) Text(mask string) string {
+	out := fmt.Sprintf("%s -s %s", v.Key, v.Scheduler)
 	if v.Timeout > 0 {
-		head += fmt.Sprintf(" -p %d", v.Timeout)
-		if f == ir.IPv6 {
-			head += " -M 128"
+		out += fmt.Sprintf(" -p %d", v.Timeout)
+		if mask != "" {
+			out += " -M " + mask
 		}
 	}
 	if len(v.Flags) > 0 {
-		head += " -b " + strings.Join(v.Flags, ",")
-	}
-	out := []string{head}
-	for _, d := range v.Destinations {
-		out = append(out, fmt.Sprintf("-a %s -r %s -m -w %d", key, d.Address, d.Weight))
+		out += " -b " + strings.Join(v.Flags, ",")
 	}
 	return out
+}
+
+// Text is a destination of a virtual server as ipvsadm takes it, after the
+// command. The method is ipvsadm's option for a way of forwarding.
+func (d Destination) Text(of Key, method string) string {
+	return fmt.Sprintf("%s -r %s %s -w %d", of, d.Address, method, d.Weight)
 }
 
 // options are ipvsadm's for each protocol.
