@@ -31,7 +31,7 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	s := settings{Options: resolve.NewOptions()}
 	s.Families, s.Node = o.Families, o.DefaultNode
 	if o.Mode == ModeIPVS {
-		s.Virtual = &resolve.Virtual{Scheduler: "rr", LocalAddrs: o.LocalAddrs, HairpinLocal: o.Level == 0}
+		s.Virtual = &resolve.Virtual{Virtual: ir.Virtual{Scheduler: "rr", HairpinLocal: o.Level == 0}, LocalAddrs: o.LocalAddrs}
 	}
 	switch len(set.ProxyConfigs) {
 	case 0:

@@ -2,6 +2,7 @@ package ir_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,40 @@ func TestCheckProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.damage(p, p.Services[0])
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+	}
+}
+
+// Each invariant of a node with virtual servers, broken once.
+func TestCheckVirtual(t *testing.T) {
+	ten, two := netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2.0.0.0/8")
+	for _, c := range []struct {
+		want   string
+		damage func(o *ir.Options, v *ir.Virtual)
+	}{
+		{"scheduler \"xx\" does not exist", func(_ *ir.Options, v *ir.Virtual) { v.Scheduler = "xx" }},
+		{"that are not ipv4", func(_ *ir.Options, v *ir.Virtual) { v.Own[1] = netip.MustParseAddr("2001:db8::1") }},
+		{"that are not ipv4", func(_ *ir.Options, v *ir.Virtual) { v.Exclude[1] = netip.MustParsePrefix("2001:db8::/64") }},
+		{"own addresses are out of order", func(_ *ir.Options, v *ir.Virtual) { slices.Reverse(v.Own) }},
+		{"to leave are out of order", func(_ *ir.Options, v *ir.Virtual) { slices.Reverse(v.Exclude) }},
+		{"not at single addresses", func(o *ir.Options, _ *ir.Virtual) { o.NodePorts.All = true }},
+		{"not at single addresses", func(o *ir.Options, _ *ir.Virtual) { o.NodePorts.Prefixes = []netip.Prefix{ten} }},
+		{"not at single addresses", func(o *ir.Options, _ *ir.Virtual) { o.LocalhostNodePorts = true }},
+		{"timeout of virtual servers is negative", func(_ *ir.Options, v *ir.Virtual) { v.UDPTimeout = -1 }},
+	} {
+		p := irtest.Shop()
+		o := &p.Options
+		o.NodePorts, o.LocalhostNodePorts = ir.NodePortAddresses{}, false
+		o.Virtual = &ir.Virtual{
+			Scheduler: "rr", Exclude: []netip.Prefix{ten, two},
+			Own: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.10")},
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		c.damage(o, o.Virtual)
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}

@@ -208,8 +208,11 @@ func (d Detector) Match(src netip.Addr, in string) bool {
 type NodePortAddresses struct {
 	All      bool           // at every local address
 	Addrs    []netip.Addr   // else at these, sorted
-	Prefixes []netip.Prefix // and at local, non-loopback addresses in these, sorted
+	Prefixes []netip.Prefix // and at local, non-loopback addresses in these, sorted by ComparePrefixes
 }
+
+// ComparePrefixes orders ranges by their text, bytewise.
+func ComparePrefixes(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) }
 
 // Options are the choices for a node and family that change what rules mean
 // (KubeProxyConfiguration v1alpha1).

@@ -21,7 +21,7 @@ type Virtual struct {
 	// HairpinLocal is kube-proxy's gap in this mode: only endpoints of this
 	// node are recognised as clients of themselves.
 	HairpinLocal bool
-	Exclude      []netip.Prefix // of virtual servers that are never taken away, sorted
+	Exclude      []netip.Prefix // of virtual servers that are never taken away, sorted by ComparePrefixes
 	StrictARP    bool           // answer ARP for an address on its own interface only
 	// Timeouts of the kernel's connections, in seconds; 0 to leave them.
 	TCPTimeout, TCPFinTimeout, UDPTimeout int
@@ -125,6 +125,8 @@ func (v *Virtual) check(f Family, o *Options) error {
 		return fmt.Errorf("addresses of virtual servers that are not %s", f)
 	case !slices.IsSortedFunc(v.Own, netip.Addr.Compare):
 		return errors.New("the node's own addresses are out of order")
+	case !slices.IsSortedFunc(v.Exclude, ComparePrefixes):
+		return errors.New("ranges of virtual servers to leave are out of order")
 	case o.NodePorts.All || len(o.NodePorts.Prefixes) > 0 || o.LocalhostNodePorts:
 		return errors.New("node ports of virtual servers that are not at single addresses")
 	case v.TCPTimeout < 0 || v.TCPFinTimeout < 0 || v.UDPTimeout < 0:

@@ -3,7 +3,6 @@ package resolve
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"svcc/compiler/addr"
 	"svcc/ir"
@@ -156,7 +155,7 @@ func (r *resolver) nodePorts(ranges []netip.Prefix, answers bool) ir.NodePortAdd
 	}
 	slices.SortFunc(n.Addrs, netip.Addr.Compare)
 	n.Addrs = slices.Compact(n.Addrs)
-	slices.SortFunc(n.Prefixes, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(n.Prefixes, ir.ComparePrefixes)
 	n.Prefixes = uncovered(slices.Compact(n.Prefixes))
 	n.Addrs = slices.DeleteFunc(n.Addrs, func(a netip.Addr) bool { return covered(n.Prefixes, a) })
 	return n

@@ -3,7 +3,6 @@ package resolve
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,16 +12,12 @@ import (
 )
 
 // Virtual are the choices for a node that bears the service addresses itself
-// (IPVS mode); see ir.Virtual.
+// (IPVS mode).
 type Virtual struct {
-	Scheduler    string
-	Exclude      []netip.Prefix
-	StrictARP    bool
-	HairpinLocal bool
+	ir.Virtual // Exclude of both families, in any order; Own is found out
 	// LocalAddrs are addresses of the node's interfaces, where they can be
 	// looked at, beside those that its Node object has.
-	LocalAddrs                            []netip.Addr
-	TCPTimeout, TCPFinTimeout, UDPTimeout int // seconds
+	LocalAddrs []netip.Addr
 }
 
 // virtual is the family's part; nil in other modes.
@@ -31,17 +26,15 @@ func (r *resolver) virtual() *ir.Virtual {
 	if v == nil {
 		return nil
 	}
-	out := &ir.Virtual{
-		Scheduler: v.Scheduler, Own: r.own(), StrictARP: v.StrictARP, HairpinLocal: v.HairpinLocal,
-		TCPTimeout: v.TCPTimeout, TCPFinTimeout: v.TCPFinTimeout, UDPTimeout: v.UDPTimeout,
-	}
+	out := v.Virtual
+	out.Own, out.Exclude = r.own(), nil
 	for _, p := range v.Exclude {
 		if r.family.Of(p.Addr()) {
 			out.Exclude = append(out.Exclude, p)
 		}
 	}
-	slices.SortFunc(out.Exclude, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
-	return out
+	slices.SortFunc(out.Exclude, ir.ComparePrefixes)
+	return &out
 }
 
 // own lists the node's addresses of the family, sorted: what its interfaces

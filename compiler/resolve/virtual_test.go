@@ -20,7 +20,7 @@ func inVirtual(t *testing.T, text string, o Options) (*ir.Program, diag.List) {
 		t.Fatal(list)
 	}
 	validate.Defaults(set)
-	o.Virtual = &Virtual{Scheduler: "rr", LocalAddrs: o.Virtual.LocalAddrs, Exclude: o.Virtual.Exclude}
+	o.Virtual = &Virtual{Virtual: ir.Virtual{Scheduler: "rr", Exclude: o.Virtual.Exclude}, LocalAddrs: o.Virtual.LocalAddrs}
 	programs, list := Resolve(set, nil, o)
 	return programs[0], list
 }
@@ -58,6 +58,22 @@ func TestOwnAddresses(t *testing.T) {
 	}
 	if s := p.Services[0].Scheduler; s != "sh" {
 		t.Errorf("scheduler %q, not the annotation's", s)
+	}
+}
+
+// What is excluded is the family's, in the order of a Program.
+func TestExclude(t *testing.T) {
+	o := options()
+	for _, s := range []string{"2.0.0.0/8", "2001:db8::/64", "10.0.0.0/8"} {
+		o.Virtual.Exclude = append(o.Virtual.Exclude, netip.MustParsePrefix(s))
+	}
+	p, _ := inVirtual(t, nodeAndService, o)
+	if err := p.Check(); err != nil {
+		t.Error(err)
+	}
+	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2.0.0.0/8")}
+	if got := p.Options.Virtual.Exclude; !slices.Equal(got, want) {
+		t.Errorf("excluded %v, want %v", got, want)
 	}
 }
 
