@@ -11,7 +11,6 @@ import (
 	"svcc/emit"
 	"svcc/emit/iptables"
 	"svcc/ir"
-	"svcc/ir/eval"
 	"svcc/ir/irtest"
 )
 
@@ -40,25 +39,13 @@ func walkerOf(t rapid.TB, f ir.Family, text string) emit.Walker {
 	return w
 }
 
-// means holds a text to what a Program means: for every probe the outcome is
-// the same, final mark and FORWARD's verdict included.
+// means holds a text to what a Program means.
 func means(t rapid.TB, p *ir.Program, text string) {
 	t.Helper()
-	w, spec, n := walkerOf(t, p.Family, text), eval.NewProgram(p), 0
-	for x := range irtest.Probes(p) {
-		n++
-		want, err := spec.Outcome(x.Packet, x.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := w.Walk(x.Packet, x.Host)
-		if err != nil || !got.Equal(want) {
-			_, hops, _ := w.Trace(x.Packet, x.Host)
-			t.Fatalf("%s at %v: %v\nshould:\n%swould:\n%sby %v", x, x.Host, err, want, got, hops)
-		}
-	}
-	if n < 90 {
-		t.Fatalf("only %d probes", n)
+	w := walkerOf(t, p.Family, text)
+	if x, how := irtest.Difference(p, w.Walk); how != "" {
+		_, hops, _ := w.Trace(x.Packet, x.Host)
+		t.Fatalf("%sby %v", how, hops)
 	}
 }
 
