@@ -1,6 +1,7 @@
 package ipvs
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -24,10 +25,17 @@ func (s *Set) Create(f ir.Family) string { return s.create(s.Name, f) }
 func (s *Set) CreateTemporary(f ir.Family) string { return s.create(Temporary(s.Name), f) }
 
 func (s *Set) create(name string, f ir.Family) string {
+	return fmt.Sprintf("create %s %s %s", name, s.Type, cmp.Or(s.Odd, s.options(f)))
+}
+
+// allPorts is the range of bitmaps.
+const allPorts = "range 0-65535"
+
+func (s *Set) options(f ir.Family) string {
 	if s.Type == TypePort {
-		return fmt.Sprintf("create %s %s range 0-65535", name, s.Type)
+		return allPorts
 	}
-	return fmt.Sprintf("create %s %s family %s hashsize %d maxelem %d", name, s.Type, inet(f), s.HashSize, s.MaxElem)
+	return fmt.Sprintf("family %s hashsize %d maxelem %d", inet(f), s.HashSize, s.MaxElem)
 }
 
 // setsText fills each set anew. Whoever loads it by hand sees the sets short of

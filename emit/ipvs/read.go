@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -35,6 +36,7 @@ type reader struct {
 	state   *State
 	sets    map[string]*Set
 	servers map[Key]*Server
+	odd     bool // whether sets may have options that rulesets' have not
 }
 
 func (r *reader) section(s emit.Section) error {
@@ -80,6 +82,17 @@ func (r *reader) finish() {
 	slices.SortFunc(s.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
 }
 
+// ReadSets reads what ipset save has to say of sets of one family. It takes what
+// no ruleset may have: other options, and entries with options (Set.Odd).
+func ReadSets(f ir.Family, text []byte) ([]*Set, error) {
+	r := &reader{state: &State{Family: f}, sets: map[string]*Set{}, odd: true}
+	if err := r.section(emit.Section{Tool: ToolSets, Family: f, Text: text}); err != nil {
+		return nil, err
+	}
+	r.finish()
+	return r.state.Sets, nil
+}
+
 // setLine reads "create NAME TYPE ...", "flush NAME" or "add NAME ENTRY".
 func (r *reader) setLine(w []string) error {
 	if len(w) < 2 {
@@ -97,32 +110,98 @@ func (r *reader) setLine(w []string) error {
 	case w[0] == "add" && (len(w) == 3 || len(w) == 4 && w[3] == "-exist"):
 		set.Entries = append(set.Entries, w[2])
 		return nil
+	case w[0] == "add" && len(w) > 3 && r.odd:
+		r.oddEntry(set, w)
+		return nil
 	}
 	return fmt.Errorf("not a command of ipset restore that is understood")
 }
 
-// createSet reads a set's head. Options without a meaning of their own, such as
-// the seed that ipset save prints, are passed over.
+// oddEntry takes an entry with options. What it lets through matters; its
+// comment and counters do not.
+func (r *reader) oddEntry(set *Set, w []string) {
+	entry := w[2]
+	options, _, _ := strings.Cut(strings.Join(w[3:], " ")+" ", "comment ")
+	if strings.Contains(options, "nomatch ") {
+		entry += " nomatch"
+	}
+	set.Entries = append(set.Entries, entry)
+	if set.Odd == "" {
+		set.Odd = set.options(r.state.Family)
+	}
+}
+
+// createSet reads a set's head. What the kernel chose by itself, such as the
+// seed that ipset save prints, is passed over.
 func (r *reader) createSet(w []string) error {
 	if r.sets[w[1]] != nil {
 		return fmt.Errorf("set %s is created again", w[1])
 	}
 	set := &Set{Name: w[1], Type: w[2]}
-	for i := 3; i+1 < len(w); i++ {
-		var err error
-		switch w[i] {
-		case "hashsize":
-			set.HashSize, err = strconv.Atoi(w[i+1])
-		case "maxelem":
-			set.MaxElem, err = strconv.Atoi(w[i+1])
+	odd := ""
+	var kept []string
+	for w = w[3:]; len(w) > 0; {
+		n, err := set.option(w, r.state.Family)
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			odd, n = cmp.Or(odd, w[0]), 1
 		}
-		if err != nil {
-			return fmt.Errorf("%s is no number", w[i+1])
+		if w[0] != "initval" && w[0] != "bucketsize" {
+			kept = append(kept, w[:n]...)
 		}
+		w = w[n:]
+	}
+	if odd != "" && !r.odd {
+		return fmt.Errorf("no set of svcc's has the option %s", odd)
+	}
+	if odd != "" {
+		set.Odd = strings.Join(kept, " ")
 	}
 	r.sets[set.Name] = set
 	r.state.Sets = append(r.state.Sets, set)
 	return nil
+}
+
+// option reads the first of a set's options, and gives how many words it has; 0
+// for one that ours have not, or not so.
+func (s *Set) option(w []string, f ir.Family) (n int, err error) {
+	if w[0] == "-exist" {
+		return 1, nil
+	}
+	if len(w) == 1 {
+		return 0, nil
+	}
+	switch w[0] {
+	case "hashsize":
+		s.HashSize, err = strconv.Atoi(w[1])
+	case "maxelem":
+		s.MaxElem, err = strconv.Atoi(w[1])
+	case "initval", "bucketsize":
+	default:
+		if o := w[0] + " " + w[1]; o != "family "+inet(f) && o != allPorts {
+			return 0, nil
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s is no number", w[1])
+	}
+	return 2, nil
+}
+
+// Swaps says whether the kernel can give a set the place of another, which rules
+// may refer to: type and family must be the same, the rest need not.
+func (s *Set) Swaps(with *Set, f ir.Family) bool {
+	return s.Type == with.Type && s.inet(f) == with.inet(f)
+}
+
+func (s *Set) inet(f ir.Family) string {
+	if _, rest, ok := strings.Cut(" "+s.Odd, " family "); ok && s.Odd != "" {
+		family, _, _ := strings.Cut(rest, " ")
+		return family
+	}
+	return inet(f)
 }
 
 // addressLine reads "address replace ADDR/BITS dev LINK ...". The link's own

@@ -60,6 +60,9 @@ type Set struct {
 	Name, Type        string
 	HashSize, MaxElem int // 0 for a bitmap
 	Entries           []string
+	// Odd are a set's options as the kernel has them, of one that has others
+	// than ours do, or entries with options; "" for all that rulesets have.
+	Odd string `json:",omitempty"`
 }
 
 // The tools whose syntax the sections are in.
