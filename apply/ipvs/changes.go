@@ -58,7 +58,7 @@ func (l *lister) set(e *setEdit) {
 	if e.want != nil {
 		want = e.want
 	}
-	remade := e.have == nil || e.want == nil || !sameShape(have, want)
+	remade := !e.busy && (e.have == nil || e.want == nil || !sameShape(have, want))
 	if e.have != nil && remade {
 		l.add(e.family, tableSets, have.Name, have.Create(e.family), false, "")
 	}

@@ -21,8 +21,9 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 	if !ok {
 		return nil, fmt.Errorf("internal error: %T was not planned here", p)
 	}
+	notes = own.left()
 	if !own.tries() {
-		return nil, nil
+		return notes, nil
 	}
 	box, err := t.Kernel.Sandbox()
 	if errors.Is(err, syscall.EPERM) {
@@ -44,6 +45,15 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 	glue.Runner = checking{t.Glue.Runner, box, own.newSets}
 	more, err := glue.Check(ctx, own.glue)
 	return append(notes, more...), err
+}
+
+// left names the sets that are to go and cannot.
+func (p *plan) left() (notes []string) {
+	_, busy := setsGone(p.route.edits)
+	for _, name := range busy {
+		notes = append(notes, fmt.Sprintf("set %s is emptied and left, as rules or sets that are not svcc's use it (iptables-save and ipset list tell which); without these, svcc remove takes it away", name))
+	}
+	return notes
 }
 
 // tries says whether there is anything that could be refused.

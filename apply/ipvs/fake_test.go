@@ -31,7 +31,8 @@ type node struct {
 	noIPVS, noSets bool
 	noSandbox      bool
 	schedulers     []string
-	holds          int // how often sets are still in use after their rules went
+	others         map[string]int // references to sets by no rules
+	holds          int            // how often sets are still in use after their rules went
 
 	halving bool  // the write under way
 	box     *node // where tools run, if not here
@@ -120,6 +121,9 @@ func (n *node) ipset(in apply.Input) ([]byte, error) {
 	case "save":
 		return n.saveSets(), nil
 	case "list":
+		if slices.Contains(in.Args, "-t") {
+			return n.listSets(), nil
+		}
 		return []byte(strings.Join(slices.Sorted(maps.Keys(n.sets)), "\n") + "\n"), nil
 	}
 	return nil, toolError(in, n.write("ipset restore", func() error { return n.restoreSets(in) }))
@@ -154,13 +158,24 @@ func (n *node) saveSets() []byte {
 	return b
 }
 
+// listSets has the kernel's counts of references.
+func (n *node) listSets() []byte {
+	var b []byte
+	all := n.tables.SaveAll()
+	for _, name := range slices.Sorted(maps.Keys(n.sets)) {
+		b = fmt.Appendf(b, "Name: %s\nType: %s\nReferences: %d\nNumber of entries: %d\n\n", name, n.sets[name].kind,
+			strings.Count(all, "--match-set "+name+" ")+n.others[name], len(n.sets[name].entries))
+	}
+	return b
+}
+
 // setLine does a line of ipset restore, with ipset's words for what is wrong.
 func (n *node) setLine(w []string) error {
 	set := n.sets[w[1]]
 	switch {
 	case w[0] == "create":
 		return n.createSet(w)
-	case !slices.Contains([]string{"add", "del", "swap", "destroy"}, w[0]):
+	case !slices.Contains([]string{"add", "del", "swap", "destroy", "flush"}, w[0]):
 		return errors.New("Unknown argument")
 	case set == nil:
 		return errors.New("The set with the given name does not exist")
@@ -175,8 +190,11 @@ func (n *node) setLine(w []string) error {
 		return nil
 	case "destroy":
 		return n.destroySet(w[1])
+	case "flush":
+		clear(set.entries)
+		return nil
 	}
-	return set.edit(w[0] == "add", w[2])
+	return set.edit(w[0] == "add", strings.Join(w[2:], " "))
 }
 
 func (n *node) createSet(w []string) error {
@@ -193,7 +211,7 @@ func (n *node) createSet(w []string) error {
 
 func (n *node) destroySet(name string) error {
 	inUse := errors.New("Set cannot be destroyed: it is in use by a kernel component")
-	if n.refers(name) {
+	if n.refers(name) || n.others[name] > 0 {
 		return inUse
 	}
 	if n.holds > 0 {

@@ -55,14 +55,14 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 }
 
 // glueTimes says when to write the glue, by family. Where rules are in force and
-// no sets are there, these are iptables mode's: they serve until the virtual
+// no filled sets are there, these are iptables mode's: they serve until the virtual
 // servers do. Where none are to be, servers still need those that there are.
 func (t *Target) glueTimes(a *aim, have *observed) (at [2]glueAt, err error) {
 	for i, f := range families {
 		switch {
 		case !a.hasGlue(f):
 			at[i] = glueLate
-		case len(a.state.Families[i].Sets) > 0 && len(have.state.Families[i].Sets) == 0:
+		case len(a.state.Families[i].Sets) > 0 && !have.state.Families[i].filled():
 			there, err := t.Glue.Plan(nil, have.glue)
 			if err != nil {
 				return at, err
@@ -129,8 +129,9 @@ func (o *observed) allows(want *state) error {
 			return fmt.Errorf("the kernel has no sets, or there is no ipset: modprobe ip_set (%s)", o.noSets)
 		}
 		for _, set := range w.Sets {
-			if h := o.state.Families[i].set(set.Name); h != nil && h.Type != set.Type {
-				return fmt.Errorf("set %s is there already, but is a %s, not a %s; destroy it", set.Name, h.Type, set.Type)
+			if h := o.state.Families[i].set(set.Name); h != nil && !h.Swaps(set, f) {
+				return fmt.Errorf("a set is there already that cannot be replaced while rules use it: \"%s\"; there must be \"%s\": take it away with svcc remove, or those rules, and then it (ipset destroy %s)",
+					h.Create(f), set.Create(f), set.Name)
 			}
 		}
 		owner := w.owner()

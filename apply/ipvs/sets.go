@@ -17,6 +17,7 @@ type setEdit struct {
 	// first is what the set holds until everything that goes has gone: what is
 	// wanted, and what proves that to be ours.
 	first *spec.Set
+	busy  bool // it is to go, and cannot: others use it
 }
 
 // editSets compares the sets of a family. Sets that are as they should be are
@@ -28,12 +29,25 @@ func editSets(f ir.Family, have, want *familyState, l *leaving) []*setEdit {
 		if e.have == nil && e.want == nil {
 			continue
 		}
+		e.busy = e.want == nil && have.Busy[name]
 		e.setFirst(l)
-		if e.want == nil || e.have == nil || !sameShape(e.have, e.want) || !slices.Equal(e.have.Entries, e.want.Entries) {
+		if e.needed() {
 			out = append(out, e)
 		}
 	}
 	return out
+}
+
+// needed says whether anything is to be done. Entries of a set that others made,
+// with options of their own, are not compared: they may come and go by themselves.
+func (e *setEdit) needed() bool {
+	switch {
+	case e.busy:
+		return len(e.have.Entries) > 0
+	case e.have == nil || e.want == nil || !sameShape(e.have, e.want):
+		return true
+	}
+	return e.want.Odd == "" && !slices.Equal(e.have.Entries, e.want.Entries)
 }
 
 // setFirst makes room for all that has to be in the set for now.
@@ -60,7 +74,9 @@ func (e *setEdit) setFirst(l *leaving) {
 
 // sameShape says that a set need not be made anew to be another. The kernel
 // lets the hash table grow by itself.
-func sameShape(a, b *spec.Set) bool { return a.Type == b.Type && a.MaxElem == b.MaxElem }
+func sameShape(a, b *spec.Set) bool {
+	return a.Type == b.Type && a.MaxElem == b.MaxElem && a.Odd == b.Odd
+}
 
 // fewEntries is how many entries are edited in any set, however small.
 const fewEntries = 16
@@ -161,13 +177,15 @@ func setsLast(edits []*setEdit) string {
 	return t.String()
 }
 
-// setsGone are the sets that are to go.
-func setsGone(edits []*setEdit) []string {
-	var out []string
+// setsGone are the sets that are to go; the busy ones are those that others use.
+func setsGone(edits []*setEdit) (gone, busy []string) {
 	for _, e := range edits {
-		if e.want == nil {
-			out = append(out, e.have.Name)
+		switch {
+		case e.busy:
+			busy = append(busy, e.have.Name)
+		case e.want == nil:
+			gone = append(gone, e.have.Name)
 		}
 	}
-	return out
+	return gone, busy
 }

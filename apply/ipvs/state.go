@@ -28,6 +28,13 @@ type familyState struct {
 	Sets      []*spec.Set // in the order of spec.SetNames
 	Addresses []netip.Addr
 	Servers   []*Server // sorted by key
+	// Busy are the sets that others' rules or sets refer to.
+	Busy map[string]bool `json:"-"`
+}
+
+// filled says whether any set has an entry. Empty ones may be left over.
+func (f *familyState) filled() bool {
+	return slices.ContainsFunc(f.Sets, func(s *spec.Set) bool { return len(s.Entries) > 0 })
 }
 
 func (f *familyState) set(name string) *spec.Set {
@@ -117,11 +124,11 @@ func (s *state) readSets(dump []byte) error {
 	}
 	slices.Sort(s.Temporary)
 	for i, f := range families {
-		got, err := spec.ReadState(f, []emit.Section{{Tool: spec.ToolSets, Family: f, Text: []byte(own[i].String())}})
+		sets, err := spec.ReadSets(f, []byte(own[i].String()))
 		if err != nil {
 			return fmt.Errorf("ipset save: %w", err)
 		}
-		s.Families[i].Sets = inOrder(spec.SetNames(f), got.Sets)
+		s.Families[i].Sets = inOrder(spec.SetNames(f), sets)
 	}
 	return nil
 }

@@ -45,10 +45,13 @@ const (
 )
 
 func (d destroyStep) commit(ctx context.Context, t *Target) error {
-	for deadline := time.Now().Add(releaseWait); ; {
+	return d.until(ctx, t, time.Now().Add(releaseWait))
+}
+
+func (d destroyStep) until(ctx context.Context, t *Target, deadline time.Time) error {
+	for {
 		err := setsStep(d.inputs()[0].Stdin).commit(ctx, t)
-		var tool *apply.ToolError
-		if !errors.As(err, &tool) || !strings.Contains(tool.Stderr, "in use") || time.Now().After(deadline) {
+		if !inUse(err) || time.Now().After(deadline) {
 			return err
 		}
 		select {
@@ -60,6 +63,34 @@ func (d destroyStep) commit(ctx context.Context, t *Target) error {
 			return err
 		}
 	}
+}
+
+func inUse(err error) bool {
+	var tool *apply.ToolError
+	return errors.As(err, &tool) && strings.Contains(tool.Stderr, "in use")
+}
+
+// leaveStep empties sets that others use, and leaves them. Whether it is not
+// rules of ours that are gone already which the kernel counts is seen by waiting.
+type leaveStep []string
+
+const leaveWait = 200 * time.Millisecond
+
+func (l leaveStep) inputs() []apply.Input {
+	return setsStep("flush " + strings.Join(l, "\nflush ") + "\n").inputs()
+}
+
+func (l leaveStep) commit(ctx context.Context, t *Target) error {
+	if err := setsStep(l.inputs()[0].Stdin).commit(ctx, t); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(leaveWait)
+	for _, name := range l {
+		if err := (destroyStep{name}).until(ctx, t, deadline); err != nil && !inUse(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // left are those of the sets that are still there.
@@ -148,8 +179,12 @@ func (r *route) steps(glue []timedStep) []step {
 	out = appendOps(out, r.goes)
 	glueHere(glueLate)
 	sets(setsLast(r.edits))
-	if gone := setsGone(r.edits); len(gone) > 0 {
+	gone, busy := setsGone(r.edits)
+	if len(gone) > 0 {
 		out = append(out, destroyStep(gone))
+	}
+	if len(busy) > 0 {
+		out = append(out, leaveStep(busy))
 	}
 	return out
 }

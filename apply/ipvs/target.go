@@ -84,6 +84,9 @@ func (t *Target) Observe(ctx context.Context) (apply.Observed, error) {
 		return nil, err
 	}
 	o.glue = glue
+	if err := t.readUses(ctx, o); err != nil {
+		return nil, err
+	}
 	return o, nil
 }
 
@@ -199,10 +202,11 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	if want.state == nil {
 		return t.Glue.Restore(ctx, want.glue)
 	}
-	have, err := t.observe(ctx)
+	now, err := t.Observe(ctx)
 	if err != nil {
 		return err
 	}
+	have := now.(*observed)
 	have.adopt(want.state)
 	glue, err := t.glueBack(want)
 	if err != nil {
