@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -19,7 +20,7 @@ func (c *checker) address(s *service, text *string, at path) netip.Addr {
 		c.onService(s, diag.BadAddress, at, "%v", err)
 		return netip.Addr{}
 	}
-	if kind := special(a); kind != "" {
+	if kind := cmp.Or(special(a), c.unbearable(a)); kind != "" {
 		c.onService(s, diag.SpecialAddress, at, "%s is %s address", a, kind)
 		return netip.Addr{}
 	}
@@ -108,15 +109,31 @@ func (c *checker) vip(s *service, i int) netip.Addr {
 	if in.IPMode != nil && *in.IPMode != corev1.LoadBalancerIPModeVIP {
 		return netip.Addr{}
 	}
-	if kind := special(a); kind != "" && !a.IsLinkLocalUnicast() && s.compiled {
-		c.onService(s, diag.SpecialVIP, at, "load balancer address %s is %s address", a, kind)
-	}
+	c.checkSpecialVIP(s, a, at)
 	c.checkServed(s, a, at)
 	c.checkTaken(s, a, at)
 	if who, isNode := c.nodes[a]; isNode && s.compiled {
 		c.onService(s, diag.VIPIsNode, at, "load balancer address %s is an address of %s", a, who)
 	}
 	return a
+}
+
+// checkSpecialVIP reports addresses that may stand in a status, which nobody checks,
+// and are no load balancer's. Where nodes bear service addresses themselves they
+// would be cut off from what is there, so that it is an error.
+func (c *checker) checkSpecialVIP(s *service, a netip.Addr, at path) {
+	kind := special(a)
+	if a.IsLinkLocalUnicast() {
+		kind = ""
+	}
+	switch kind = cmp.Or(kind, c.unbearable(a)); {
+	case kind == "" || !s.compiled:
+	case c.o.Virtual:
+		c.onService(s, diag.SpecialAddress, at, "load balancer address %s is %s address, and this node would bear it", a, kind).
+			Hint = "take it out of the status, or use a mode that does not bind addresses"
+	default:
+		c.onService(s, diag.SpecialVIP, at, "load balancer address %s is %s address", a, kind)
+	}
 }
 
 func (c *checker) checkIPMode(s *service, i int) bool {

@@ -184,7 +184,7 @@ func (c *checker) endpointAddress(x *slice, i int) netip.Addr {
 		c.onSlice(x, diag.SeveralAddresses, path{"endpoints", i, "addresses"}, "of %d addresses only the first, %q, is used", n, texts[0]).Hint = "make one endpoint of each"
 	}
 	a, canonical, err := addr.Parse(texts[0])
-	if err == nil && canonical && x.family.Of(a) && special(a) == "" {
+	if err == nil && canonical && x.family.Of(a) && special(a) == "" && c.undeliverable(a) == "" {
 		return a
 	}
 	return c.faultyEndpoint(x, i, a, err)
@@ -201,6 +201,8 @@ func (c *checker) faultyEndpoint(x *slice, i int, a netip.Addr, err error) netip
 		c.onSlice(x, diag.BadEndpointAddress, at, "endpoint address %s is not %s, as addressType says", a, familyName(x.family))
 	case special(a) != "":
 		c.onSlice(x, diag.ForbiddenEndpoint, at, "endpoint address %s is %s address", a, special(a)).Hint = "remove the endpoint (CVE-2021-25737)"
+	case c.undeliverable(a) != "":
+		c.onSlice(x, diag.ForbiddenEndpoint, at, "endpoint address %s is %s address, which IPVS does not take", a, c.undeliverable(a)).Hint = "remove the endpoint"
 	default:
 		c.onSlice(x, diag.NotCanonical, at, "%q is read as %s", *text, a).Hint = "write " + a.String()
 		*text = a.String()

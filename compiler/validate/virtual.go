@@ -20,6 +20,37 @@ func (c *checker) checkScheduler(s *service) {
 	}
 }
 
+// The blocks of IPv4 addresses that are no single host's (RFC 1122, section
+// 3.2.1.3; RFC 1112, section 4).
+var (
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")
+	broadcast   = netip.MustParseAddr("255.255.255.255")
+)
+
+// unbearable names the kind of address that no node may bear for a Service where
+// nodes do, beside those that special names; "" for all others.
+func (c *checker) unbearable(a netip.Addr) string {
+	if kind := c.undeliverable(a); kind != "" || !c.o.Virtual || !reserved.Contains(a) {
+		return kind
+	}
+	return "a reserved"
+}
+
+// undeliverable names the kind of address that IPVS takes for no destination,
+// beside those that special names: the kernel knows it to be a broadcast.
+func (c *checker) undeliverable(a netip.Addr) string {
+	switch {
+	case !c.o.Virtual:
+		return ""
+	case a == broadcast:
+		return "the broadcast"
+	case thisNetwork.Contains(a):
+		return "a this-network"
+	}
+	return ""
+}
+
 // checkTaken refuses, where nodes bear service addresses themselves, an address
 // that another node has: this node would cut itself off from that one
 // (kubernetes#127410, #104679).
