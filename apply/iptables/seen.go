@@ -22,6 +22,8 @@ type Kernel interface {
 	Read(f ir.Family, table string, nft bool) (sums.Table, error)
 	Changed(f ir.Family, table string, nft bool, since sums.Table) (bool, error)
 	Policies(f ir.Family, table string) ([]sums.Policy, error)
+	Chains(f ir.Family, table string, nft bool) ([]string, error)
+	Sets(names []string) ([]uint16, error)
 }
 
 // seenTable is a table that was read by the tool, with the sums of what the
@@ -32,6 +34,7 @@ type seenTable struct {
 	all    sums.Sum
 	others sums.Sum            // of the chains that are not ours alone, iptables-nft's
 	chains map[string]sums.Sum // of those that are
+	sets   map[string]uint16   // that rules name, by the numbers that the bytes have for them
 	table  *table
 }
 
@@ -57,6 +60,9 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 		return t.readWhole(ctx, f, name)
 	}
 	was := t.seen[key]
+	if was != nil && !t.sameSets(was) {
+		was = nil
+	}
 	if was != nil && was.all == now.All {
 		return was.table, nil
 	}
@@ -66,9 +72,14 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 			return nil, err
 		}
 	}
+	// While rules name sets, these keep their numbers: so it is asked for them
+	// before it is known that the rules have not changed.
+	sets, unknown := t.setsOf(out)
 	changed, err := t.Kernel.Changed(f, name, nft, now)
 	if err == nil && !changed {
-		t.sawTable(key, now, out)
+		if unknown == nil {
+			t.sawTable(key, now, out, sets)
+		}
 		return out, nil
 	}
 	// Somebody else writes. What the tool says in one go is one state.
@@ -83,8 +94,8 @@ func (t *Target) readWhole(ctx context.Context, f ir.Family, name string) (*tabl
 	return readDump(name, f, dump)
 }
 
-func (t *Target) sawTable(key tableKey, now sums.Table, out *table) {
-	s := &seenTable{all: now.All, others: sumOfOthers(key.name, now), table: out, chains: map[string]sums.Sum{}}
+func (t *Target) sawTable(key tableKey, now sums.Table, out *table, sets map[string]uint16) {
+	s := &seenTable{all: now.All, others: sumOfOthers(key.name, now), table: out, chains: map[string]sums.Sum{}, sets: sets}
 	for _, c := range now.Chains {
 		if oursAlone(key.name, c.Name) {
 			s.chains[c.Name] = c.Sum
@@ -220,7 +231,7 @@ func (t *Target) adopt(key tableKey, have, want *table) {
 	s.table = &adopted
 }
 
-const seenHead = "svcc iptables seen v1"
+const seenHead = "svcc iptables seen v2"
 
 // Seen implements apply.Recalling: the sums, then what was read, as
 // observed.Marshal has it; at the top the sum of it all.
@@ -240,6 +251,9 @@ func (t *Target) Seen() []byte {
 				if sum, ok := s.chains[c.name]; ok {
 					fmt.Fprintf(&b, "chain %s %s %x %s\n", f, name, sum, c.name)
 				}
+			}
+			for _, set := range slices.Sorted(maps.Keys(s.sets)) {
+				fmt.Fprintf(&b, "set %s %s %d %s\n", f, name, s.sets[set], set)
 			}
 		}
 	}
@@ -273,7 +287,8 @@ func (t *Target) Recall(text []byte) error {
 	return nil
 }
 
-// recallSum reads "table FAMILY TABLE SUM SUM" or "chain FAMILY TABLE SUM CHAIN".
+// recallSum reads "table FAMILY TABLE SUM SUM", "chain FAMILY TABLE SUM CHAIN" or
+// "set FAMILY TABLE NUMBER SET".
 func recallSum(seen map[tableKey]*seenTable, o *observed, f []string) error {
 	if len(f) != 5 {
 		return errors.New("not a sum")
@@ -282,18 +297,21 @@ func recallSum(seen map[tableKey]*seenTable, o *observed, f []string) error {
 	if err != nil {
 		return err
 	}
+	key := tableKey{family, f[2]}
+	if f[0] == "set" {
+		return seen[key].recallSet(f[3], f[4])
+	}
 	sum, err := parseSum(f[3])
 	if err != nil {
 		return err
 	}
-	key := tableKey{family, f[2]}
 	if f[0] == "table" {
 		t := o.families[slices.Index(families, family)].tables[f[2]]
 		if t == nil {
 			return errors.New("the sum of a table that was not read")
 		}
 		others, err := parseSum(f[4])
-		seen[key] = &seenTable{all: sum, others: others, table: t, chains: map[string]sums.Sum{}}
+		seen[key] = &seenTable{all: sum, others: others, table: t, chains: map[string]sums.Sum{}, sets: map[string]uint16{}}
 		return err
 	}
 	s := seen[key]

@@ -33,6 +33,16 @@ func (n *namespace) Policies(f ir.Family, table string) (out []sums.Policy, err 
 	return out, err
 }
 
+func (n *namespace) Chains(f ir.Family, table string, nft bool) (out []string, err error) {
+	n.Do(func() { out, err = sums.Kernel{}.Chains(f, table, nft) })
+	return out, err
+}
+
+func (n *namespace) Sets(names []string) (out []uint16, err error) {
+	n.Do(func() { out, err = sums.Kernel{}.Sets(names) })
+	return out, err
+}
+
 // told is all that was read, chains in order of name: the tool and the kernel
 // have orders of their own.
 func told(o *observed) string {
@@ -214,11 +224,14 @@ func TestRecallRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	saw := &Target{}
-	saw.sawTable(tableKey{ir.IPv4, "nat"}, sums.Table{All: sums.Sum{1}, Chains: []sums.Chain{{Name: "KUBE-SERVICES"}}}, o.families[0].tables["nat"])
+	saw.sawTable(tableKey{ir.IPv4, "nat"}, sums.Table{All: sums.Sum{1}, Chains: []sums.Chain{{Name: "KUBE-SERVICES"}}}, o.families[0].tables["nat"], map[string]uint16{"KUBE-CLUSTER-IP": 7})
 	good := saw.Seen()
 	target := &Target{}
 	if err := target.Recall(good); err != nil || len(target.seen) != 1 {
 		t.Fatalf("%v, %d tables seen", err, len(target.seen))
+	}
+	if got := target.seen[tableKey{ir.IPv4, "nat"}].sets["KUBE-CLUSTER-IP"]; got != 7 {
+		t.Errorf("the set's number is %d, want 7", got)
 	}
 	for _, bad := range [][]byte{nil, []byte("x\n"), good[:len(good)-5], bytes.Replace(good, []byte("KUBE-SERVICES"), []byte("KUBE-SERVICEX"), 1)} {
 		target := &Target{}

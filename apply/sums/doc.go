@@ -6,7 +6,8 @@
 // handles, the marks that the kernel leaves in legacy rules. Of anything else
 // every byte counts, so that a sum can differ although the rules mean the same,
 // never the other way round. The meaning of the bytes is not known here: that is
-// for those who have read the same rules with the tool.
+// for those who have read the same rules with the tool. One thing the bytes do not
+// say: which set a number of theirs stands for (Kernel.Sets).
 //
 // iptables-nft's tables are dumped over netlink, rule by rule; iptables-legacy's
 // come as one piece, by the socket option that its tools use.
