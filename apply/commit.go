@@ -47,11 +47,10 @@ func (r *run) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now, err := r.observe(ctx)
-	if err != nil {
-		return fmt.Errorf("reading back: %w", err)
+	rest, err := r.rest(ctx)
+	if err == nil && !rest.Empty() && r.forget() {
+		rest, err = r.rest(ctx)
 	}
-	rest, err := r.plan(r.after, now)
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
 	}
@@ -60,6 +59,36 @@ func (r *run) commit(ctx context.Context) error {
 		return fmt.Errorf("the kernel does not hold what was written: %s", firstOf(rest))
 	}
 	return context.Cause(ctx)
+}
+
+// rest is what is left to do.
+func (r *run) rest(ctx context.Context) (Plan, error) {
+	now, err := r.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.plan(r.after, now)
+}
+
+// forget lets the Target read everything anew, where it would have taken over
+// what it saw before: what that says is not held against the kernel. It says
+// whether that may read something else.
+func (e *Engine) forget() bool {
+	t, ok := e.Target.(Recalling)
+	if ok {
+		t.Forget()
+	}
+	return ok
+}
+
+// dropSeen lets the next run read everything anew: what this one was told may be
+// why it failed.
+func (e *Engine) dropSeen() {
+	if e.forget() && !e.Options.DryRun {
+		if err := e.State.KeepSeen(nil); err != nil {
+			e.Log.Debug("the next run may read less than everything", "because", err)
+		}
+	}
 }
 
 // firstOf shows one difference of a plan.
@@ -79,6 +108,7 @@ func (r *run) undo(ctx context.Context, cause error) error {
 	if stopped := context.Cause(ctx); stopped != nil && !errors.Is(cause, stopped) {
 		cause = fmt.Errorf("%w: %w", stopped, cause)
 	}
+	r.dropSeen()
 	wrote, err := r.putBack(ctx, r.old)
 	err = errors.Join(err, sysctl.Restore(r.root(), r.sysctls.was))
 	if err != nil {
@@ -97,6 +127,7 @@ func (r *run) undo(ctx context.Context, cause error) error {
 // Whatever ended the run does not end this. It says whether it had to write.
 func (e *Engine) putBack(ctx context.Context, old Observed) (wrote bool, err error) {
 	ctx = context.WithoutCancel(ctx)
+	e.forget()
 	for range 2 {
 		now, lookErr := e.observe(ctx)
 		if lookErr == nil && now.Equal(old) {
@@ -104,6 +135,7 @@ func (e *Engine) putBack(ctx context.Context, old Observed) (wrote bool, err err
 		}
 		wrote = true
 		err = e.step("putting the old rules back", func() error { return e.Target.Restore(ctx, old) })
+		e.forget()
 	}
 	now, lookErr := e.observe(ctx)
 	switch {

@@ -75,6 +75,8 @@ type Recalling interface {
 	Recall(seen []byte) error
 	// Seen is what was read last; nil if it is of no use to a later run.
 	Seen() []byte
+	// Forget makes the next reading one of everything.
+	Forget()
 }
 
 // Apply brings the node to a ruleset.

@@ -7,6 +7,7 @@ var (
 	ErrKubeProxy  = errors.New("kube-proxy programs this node")
 	ErrNode       = errors.New("the ruleset is for another node")
 	ErrMode       = errors.New("the ruleset is of another mode")
+	ErrFlavour    = errors.New("the other flavour of iptables, whose rules the tools here do not see, has rules of Services")
 	ErrShrink     = errors.New("more than half of the services would lose their endpoints")
 	ErrNoPrevious = errors.New("there is no previous ruleset to go back to")
 	ErrNoneWaits  = errors.New("no apply waits to be confirmed")

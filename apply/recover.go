@@ -42,6 +42,9 @@ func (e *Engine) mend(ctx context.Context) error {
 	if err := e.step("waiting for its last tool", func() error { return e.State.AwaitChild(ctx, j, e.Options.LockTimeout) }); err != nil {
 		return err
 	}
+	if err := e.oneFlavour(ctx); err != nil {
+		return fmt.Errorf("mending what an interrupted run left: %w", err)
+	}
 	if err := e.finishOrUndo(ctx, j); err != nil {
 		return fmt.Errorf("%w: mending what an interrupted run left: %w", ErrHalfMade, err)
 	}

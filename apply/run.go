@@ -40,7 +40,10 @@ func (r *run) prepare(ctx context.Context, aim func(*run) error) error {
 	if mended != nil {
 		r.Log.Warn("removing all the same", "because", mended)
 	}
-	return r.preflight(ctx)
+	if err := r.preflight(ctx); err != nil {
+		return err
+	}
+	return r.unite(ctx)
 }
 
 // read reads the record, and what it says to be in force.
@@ -123,6 +126,9 @@ func (r *run) do(ctx context.Context) error {
 		r.report.Notes, err = r.Target.Check(ctx, r.report.Plan)
 		return err
 	})
+	if err != nil {
+		r.dropSeen()
+	}
 	if err != nil || r.Options.DryRun {
 		return err
 	}
@@ -136,6 +142,12 @@ func (r *run) settle(ctx context.Context) error {
 		return nil
 	}
 	r.follow(ctx, r.promised, r.promises)
+	if r.removing {
+		// One that could not be mended tells of nothing that is left.
+		if err := r.State.Drop(); err != nil {
+			return err
+		}
+	}
 	n := r.next()
 	if r.record.ID != "" && r.record.Current == n.Current && r.record.Flavour == n.Flavour && r.record.Mode == n.Mode {
 		return nil

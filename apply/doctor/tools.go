@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"svcc/apply/iptables"
-	rules "svcc/emit/iptables"
 	"svcc/ir"
 )
 
@@ -106,7 +105,7 @@ func (x *examination) otherFlavour(f ir.Family, v iptables.Version) Finding {
 	if chains := ownChains(text); len(chains) > 0 {
 		return Finding{ID: id, State: Fail,
 			Text: fmt.Sprintf("%d chains of Services are in iptables-%s, such as %s; the tools here write the other flavour, and both act", len(chains), other, chains[0]),
-			Todo: "remove them there: choose that flavour (update-alternatives --config iptables), run \"svcc remove --take-over\", and change back"}
+			Todo: "\"svcc remove\" takes away those of both; then apply again"}
 	}
 	return ok(id, "iptables-"+other+" holds no rules of Services")
 }
@@ -126,8 +125,7 @@ func (x *examination) legacyTables(f ir.Family) string {
 }
 
 // ownChains are the chains that only svcc and kube-proxy make, in what a save
-// tool prints. KUBE-FIREWALL, KUBE-MARK-MASQ and KUBE-POSTROUTING are kubelet's
-// as well.
+// tool prints.
 func ownChains(save string) []string {
 	var out []string
 	table := ""
@@ -137,14 +135,12 @@ func ownChains(save string) []string {
 		}
 		name, isChain := strings.CutPrefix(line, ":")
 		name, _, _ = strings.Cut(name, " ")
-		if isChain && rules.Owned(table, name) && !kubelets[name] {
+		if isChain && iptables.OnlyServices(table, name) {
 			out = append(out, name)
 		}
 	}
 	return out
 }
-
-var kubelets = map[string]bool{"KUBE-FIREWALL": true, "KUBE-MARK-MASQ": true, "KUBE-POSTROUTING": true}
 
 // absent says that a tool is not there at all.
 func absent(err error) bool {

@@ -24,3 +24,6 @@ func (t *Target) Preflight(ctx context.Context) (flavour string, err error) {
 
 // Remember implements apply.Remembering.
 func (t *Target) Remember(made []string) { t.Owns = made }
+
+// Forget implements apply.Recalling.
+func (t *Target) Forget() { t.seen = nil }

@@ -13,7 +13,7 @@ type Record struct {
 	When     time.Time `json:"when"`
 	Who      string    `json:"who"`
 	Mode     string    `json:"mode"`
-	Flavour  string    `json:"flavour,omitempty"` // of the tools: "iptables-nft 1.8.11"
+	Flavour  string    `json:"flavour,omitempty"` // of the tools: "iptables 1.8.11 (nf_tables)"
 	Node     string    `json:"node,omitempty"`
 	Level    int       `json:"level"`
 	Current  string    `json:"current,omitempty"`  // sum of the ruleset in force; "" after svcc remove
