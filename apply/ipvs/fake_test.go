@@ -25,6 +25,7 @@ type node struct {
 	sets      map[string]*nodeSet
 	servers   map[spec.Key]*Server
 	link      bool
+	bridge    bool // a device by the link's name is another
 	addresses map[netip.Addr]bool
 	timeouts  Timeouts
 
@@ -277,6 +278,9 @@ func (n *node) Timeouts() (Timeouts, error) {
 
 // Link implements Kernel.
 func (n *node) Link() (bool, []netip.Addr, error) {
+	if n.bridge {
+		return false, nil, fmt.Errorf("%w but a bridge", ErrLink)
+	}
 	return n.link, slices.SortedFunc(maps.Keys(n.addresses), netip.Addr.Compare), nil
 }
 

@@ -18,7 +18,8 @@ type Kernel interface {
 	// Timeouts are those of connections.
 	Timeouts() (Timeouts, error)
 	// Link says whether spec.Link is there, and which addresses it bears but for
-	// those that the kernel gives every link.
+	// those that the kernel gives every link. It is ErrLink if there is another
+	// device by its name.
 	Link() (there bool, addresses []netip.Addr, err error)
 	// Do does one operation.
 	Do(Op) error
@@ -33,6 +34,9 @@ type Sandbox interface {
 	Do(f func(Kernel))
 	Close()
 }
+
+// ErrLink is a device by the name of spec.Link that is not ours.
+var ErrLink = errors.New("it is somebody else's: no dummy device")
 
 // ErrNoIPVS is a kernel without IPVS.
 var ErrNoIPVS = errors.New("the kernel has no IPVS: modprobe ip_vs")

@@ -32,8 +32,9 @@ func TestKernel(t *testing.T) {
 			test func(t *testing.T)
 		}{
 			{"ruleset", testRuleset}, {"engine", testEngine}, {"faults", testFaults}, {"schedulers", testSchedulers},
-			{"drain", testDrain}, {"settings", testSettings}, {"modes", testModes}, {"namespaces", testNamespaces}, {"missing scheduler", testMissingScheduler},
-			{"addresses", testAddresses},
+			{"drain", testDrain}, {"settings", testSettings}, {"modes", testModes}, {"namespaces", testNamespaces},
+			{"others' uses", testOthersUses}, {"others' sets", testOthersSets}, {"others' link", testOthersLink}, {"broadcast", testBroadcast},
+			{"missing scheduler", testMissingScheduler}, {"addresses", testAddresses},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				begun := time.Now()

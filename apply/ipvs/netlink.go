@@ -162,11 +162,11 @@ func (n *Netlink) Link() (there bool, addresses []netip.Addr, err error) {
 		return false, nil, nil
 	}
 	if err == nil && link.Type() != "dummy" {
-		err = fmt.Errorf("it is no dummy device but a %s: somebody else's", link.Type())
+		err = fmt.Errorf("%w but a %s", ErrLink, link.Type())
 	}
 	var list []netlink.Addr
 	if err == nil {
-		list, err = netlink.AddrList(link, netlink.FAMILY_ALL)
+		list, err = addressesOf(link)
 	}
 	if err != nil {
 		return false, nil, fmt.Errorf("reading %s: %w", spec.Link, err)
@@ -178,6 +178,18 @@ func (n *Netlink) Link() (there bool, addresses []netip.Addr, err error) {
 	}
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	return true, slices.Compact(addresses), nil
+}
+
+// addressesOf lists a link's addresses, again where some of the node's changed
+// while the kernel told them.
+func addressesOf(link netlink.Link) (list []netlink.Addr, err error) {
+	for range 10 {
+		list, err = netlink.AddrList(link, netlink.FAMILY_ALL)
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return list, err
 }
 
 // kernelsOwn says that the kernel gave a link its address, as it does in IPv6
@@ -234,7 +246,7 @@ func (n *Netlink) doLink(o Op) error {
 // delAddress deletes an address as the link bears it: somebody may have added it
 // with another prefix or with a peer, by which the kernel tells addresses apart.
 func delAddress(link netlink.Link, ip net.IP) error {
-	list, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	list, err := addressesOf(link)
 	if err != nil {
 		return err
 	}
@@ -285,6 +297,9 @@ func explain(o Op, err error) error {
 		return fmt.Errorf("the kernel has no scheduler %s: modprobe ip_vs_%s (%w)", o.Server.Scheduler, o.Server.Scheduler, err)
 	case errors.Is(err, unix.EAFNOSUPPORT):
 		return fmt.Errorf("the kernel's IPVS has no %s (%w)", family(o.Server.Address.Addr()), err)
+	case errors.Is(err, unix.EINVAL) && (o.Verb == AddDestination || o.Verb == SetDestination):
+		return fmt.Errorf("destination %s of virtual server %s: it must be a single host's address, not the broadcast address of a network that the node is in (%w)",
+			o.Destination.Address, o.Server.Key, err)
 	case errors.Is(err, unix.ESRCH):
 		return fmt.Errorf("there is no such virtual server (%w)", err)
 	}

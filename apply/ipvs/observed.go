@@ -19,6 +19,7 @@ type observed struct {
 	// What Plan must know besides, and Restore need not.
 	foreign        []*Server
 	noIPVS, noSets string // why the kernel has none; "" if it has
+	noLink         string // why there can be none of ours; "" if there can
 }
 
 // kept is the form in a file.

@@ -120,6 +120,9 @@ func (f *familyState) server(k spec.Key) *Server {
 // allows says whether the kernel can hold what is wanted, beside what is
 // somebody else's there.
 func (o *observed) allows(want *state) error {
+	if want.Link && o.noLink != "" {
+		return fmt.Errorf("%s; delete it or give it another name (ip link set %s name NAME)", o.noLink, spec.Link)
+	}
 	for i, f := range families {
 		w := &want.Families[i]
 		if len(w.Servers) > 0 && o.noIPVS != "" {

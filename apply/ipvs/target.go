@@ -126,6 +126,10 @@ func noSets(err error) bool {
 
 func (o *observed) readLink(k Kernel) error {
 	there, addresses, err := k.Link()
+	if errors.Is(err, ErrLink) {
+		o.noLink = err.Error()
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -140,3 +140,20 @@ func TestSetsOfOtherTypes(t *testing.T) {
 		}
 	}
 }
+
+// A device by the link's name that is not ours keeps nobody from leaving IPVS
+// mode, nor from iptables mode.
+func TestLinkOfOthers(t *testing.T) {
+	n := newNode()
+	n.bridge = true
+	tg := target(n)
+	o, err := tg.Observe(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tg.Plan(oldWorld().ruleset(), o); err == nil || !strings.Contains(err.Error(), "kube-ipvs0") || !strings.Contains(err.Error(), "bridge") {
+		t.Error(err)
+	}
+	bring(t, tg, iptablesRuleset())
+	bring(t, tg, nil)
+}
