@@ -55,7 +55,7 @@ func (s *State) setsText() []byte {
 
 // addressesText is for "ip -force -batch": the link may exist.
 func (s *State) addressesText() []byte {
-	b := fmt.Appendf(nil, "link add %s type dummy\n", Link)
+	b := []byte(linkLine + "\n")
 	for _, a := range s.Addresses {
 		b = append(append(b, AddressLine(a)...), '\n')
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,8 +28,7 @@ func ReadState(f ir.Family, sections []emit.Section) (*State, error) {
 			return nil, fmt.Errorf("section %s %s: %w", s.Tool, s.Family, err)
 		}
 	}
-	r.finish()
-	return r.state, nil
+	return r.state, r.finish()
 }
 
 // reader collects a State line by line.
@@ -68,11 +68,16 @@ func (r *reader) section(s emit.Section) error {
 	return nil
 }
 
-func (r *reader) finish() {
+// finish sorts. A set that cannot hold its entries is an error, unless the kernel
+// says that it does.
+func (r *reader) finish() error {
 	s := r.state
 	for _, x := range s.Sets {
 		slices.Sort(x.Entries)
 		x.Entries = slices.Compact(x.Entries)
+		if most := cmp.Or(x.MaxElem, defaultMaxElem); strings.HasPrefix(x.Type, "hash:") && len(x.Entries) > most && !r.odd {
+			return fmt.Errorf("section %s %s: set %s has %d entries, and room for %d (maxelem)", ToolSets, s.Family, x.Name, len(x.Entries), most)
+		}
 	}
 	slices.SortFunc(s.Addresses, netip.Addr.Compare)
 	s.Addresses = slices.Compact(s.Addresses)
@@ -80,7 +85,12 @@ func (r *reader) finish() {
 		slices.SortFunc(v.Destinations, func(a, b Destination) int { return a.Address.Compare(b.Address) })
 	}
 	slices.SortFunc(s.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
+	return nil
 }
+
+// defaultMaxElem is how many entries a set of addresses has room for if nothing
+// is said (ipset(8)).
+const defaultMaxElem = 65536
 
 // ReadSets reads what ipset save has to say of sets of one family. It takes what
 // no ruleset may have: other options, and entries with options (Set.Odd).
@@ -89,8 +99,7 @@ func ReadSets(f ir.Family, text []byte) ([]*Set, error) {
 	if err := r.section(emit.Section{Tool: ToolSets, Family: f, Text: text}); err != nil {
 		return nil, err
 	}
-	r.finish()
-	return r.state.Sets, nil
+	return r.state.Sets, r.finish()
 }
 
 // setLine reads "create NAME TYPE ...", "flush NAME" or "add NAME ENTRY".
@@ -175,19 +184,16 @@ func (s *Set) option(w []string, f ir.Family) (n int, err error) {
 	}
 	switch w[0] {
 	case "hashsize":
-		s.HashSize, err = strconv.Atoi(w[1])
+		s.HashSize, err = number(w[1], 0, math.MaxUint32)
 	case "maxelem":
-		s.MaxElem, err = strconv.Atoi(w[1])
+		s.MaxElem, err = number(w[1], 0, math.MaxUint32)
 	case "initval", "bucketsize":
 	default:
 		if o := w[0] + " " + w[1]; o != "family "+inet(f) && o != allPorts {
 			return 0, nil
 		}
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%s is no number", w[1])
-	}
-	return 2, nil
+	return 2, err
 }
 
 // Swaps says whether the kernel can give a set the place of another, which rules
@@ -204,17 +210,21 @@ func (s *Set) inet(f ir.Family) string {
 	return inet(f)
 }
 
-// addressLine reads "address replace ADDR/BITS dev LINK ...". The link's own
-// line says nothing more.
+// linkLine makes the link.
+const linkLine = "link add " + Link + " type dummy"
+
+// addressLine reads "address replace ADDR/BITS dev LINK [nodad]", or the link's
+// own line. Nothing else may stand there: ip would do whatever it says.
 func (r *reader) addressLine(w []string) error {
-	if w[0] == "link" {
+	if strings.Join(w, " ") == linkLine {
 		return nil
 	}
-	if len(w) < 5 || w[0] != "address" || w[1] != "replace" || w[3] != "dev" || w[4] != Link {
-		return fmt.Errorf("not \"address replace ADDRESS dev %s\"", Link)
+	plain := len(w) == 5 || len(w) == 6 && w[5] == "nodad"
+	if !plain || w[0] != "address" || w[1] != "replace" || w[3] != "dev" || w[4] != Link {
+		return fmt.Errorf("neither %q nor \"address replace ADDRESS dev %s [nodad]\"", linkLine, Link)
 	}
 	p, err := netip.ParsePrefix(w[2])
-	if err != nil || !p.IsSingleIP() || !r.state.Family.Of(p.Addr()) {
+	if err != nil || !p.IsSingleIP() || !r.state.Family.Of(p.Addr()) || p.Addr().IsUnspecified() {
 		return fmt.Errorf("%s is no single address of the family", w[2])
 	}
 	r.state.Addresses = append(r.state.Addresses, p.Addr())
@@ -240,9 +250,9 @@ func (r *reader) serverLine(w []string) error {
 }
 
 func (r *reader) key(option, address string) (Key, error) {
-	a, err := netip.ParseAddrPort(address)
-	if err != nil || !r.state.Family.Of(a.Addr()) {
-		return Key{}, fmt.Errorf("%s is no address and port of the family", address)
+	a, err := r.addressAndPort(address)
+	if err != nil {
+		return Key{}, err
 	}
 	for p, o := range options {
 		if o == option {
@@ -250,6 +260,29 @@ func (r *reader) key(option, address string) (Key, error) {
 		}
 	}
 	return Key{}, fmt.Errorf("%s is none of -t, -u, --sctp-service", option)
+}
+
+func (r *reader) addressAndPort(text string) (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(text)
+	if err != nil || !r.state.Family.Of(a.Addr()) || a.Addr().IsUnspecified() || a.Port() == 0 {
+		return a, fmt.Errorf("%s is no address and port of the family", text)
+	}
+	return a, nil
+}
+
+// The ranges of numbers: ipvsadm's for weights, the kernel's for a timeout.
+const (
+	maxWeight  = math.MaxUint16
+	maxTimeout = math.MaxInt32
+)
+
+// number reads one from least to most.
+func number(text string, least, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s is no number from %d to %d", text, least, most)
+	}
+	return n, nil
 }
 
 func (r *reader) addServer(key Key, w []string) error {
@@ -263,7 +296,7 @@ func (r *reader) addServer(key Key, w []string) error {
 		case "-s":
 			v.Scheduler = w[1]
 		case "-p":
-			v.Timeout, err = strconv.Atoi(w[1])
+			v.Timeout, err = number(w[1], 1, maxTimeout)
 		case "-b":
 			v.Flags = strings.Split(w[1], ",")
 			slices.Sort(v.Flags)
@@ -291,13 +324,13 @@ func (r *reader) addDestination(key Key, w []string) error {
 	if len(w) != 5 || w[0] != "-r" || w[2] != "-m" || w[3] != "-w" {
 		return fmt.Errorf("not \"-r ADDRESS -m -w WEIGHT\"")
 	}
-	a, err := netip.ParseAddrPort(w[1])
-	if err != nil || !r.state.Family.Of(a.Addr()) {
-		return fmt.Errorf("%s is no address and port of the family", w[1])
+	a, err := r.addressAndPort(w[1])
+	if err != nil {
+		return err
 	}
-	weight, err := strconv.Atoi(w[4])
-	if err != nil || weight < 0 {
-		return fmt.Errorf("weight %s is no number", w[4])
+	weight, err := number(w[4], 0, maxWeight)
+	if err != nil {
+		return fmt.Errorf("weight: %w", err)
 	}
 	if slices.ContainsFunc(v.Destinations, func(d Destination) bool { return d.Address == a }) {
 		return fmt.Errorf("%s is a destination of %s already", a, key)
