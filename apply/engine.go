@@ -126,6 +126,7 @@ func (e *Engine) Remove(ctx context.Context) (Report, error) {
 // change takes the lock, mends, and does one run, which aim gives its aim.
 func (e *Engine) change(ctx context.Context, aim func(*run) error) (Report, error) {
 	r := &run{Engine: e}
+	e.recognize()
 	if !e.Options.DryRun {
 		unlock, err := e.State.Lock(ctx, e.Options.LockTimeout)
 		if err != nil {

@@ -35,6 +35,7 @@ type Status struct {
 // Status compares the kernel with the record. It writes nothing and needs no
 // lock.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
+	e.recognize()
 	busy := e.State.Busy()
 	var s Status
 	r := &run{Engine: e}

@@ -32,14 +32,25 @@ func (t *Target) read(rs *emit.Ruleset) (*aim, error) {
 			return nil, err
 		}
 	}
+	a.exclude = excludes(a.programs)
 	for _, p := range a.programs {
 		if v := p.Options.Virtual; v != nil {
-			a.exclude = append(a.exclude, v.Exclude...)
 			a.state.Timeouts = a.state.Timeouts.over(Timeouts{v.TCPTimeout, v.TCPFinTimeout, v.UDPTimeout})
 		}
 	}
 	t.aim = a
 	return a, nil
+}
+
+// excludes are the addresses whose virtual servers are left alone.
+func excludes(programs []*ir.Program) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range programs {
+		if v := p.Options.Virtual; v != nil {
+			out = append(out, v.Exclude...)
+		}
+	}
+	return out
 }
 
 // hasGlue says whether there are rules for a family.

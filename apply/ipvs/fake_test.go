@@ -40,6 +40,7 @@ type node struct {
 	writes  []string
 	failAt  int               // the number of the write that fails, from 1
 	late    bool              // it is done, and fails all the same
+	dies    bool              // the process ends with it
 	half    bool              // of what ipset was to restore, half is done
 	after   func(what string) // is called after each write that was done
 }
@@ -60,12 +61,18 @@ func newNode() *node {
 	}
 }
 
-var errInjected = errors.New("injected fault")
+var (
+	errInjected = errors.New("injected fault")
+	errKilled   = errors.New("killed")
+)
 
 // write counts a write and does it, unless it is to fail.
 func (n *node) write(what string, do func() error) error {
 	n.writes = append(n.writes, what)
 	fails := len(n.writes) == n.failAt
+	if fails && n.dies {
+		panic(errKilled)
+	}
 	n.halving = fails && n.half && what == "ipset restore"
 	if fails && !n.late && !n.halving {
 		return errInjected

@@ -34,7 +34,7 @@ func TestKernel(t *testing.T) {
 			{"ruleset", testRuleset}, {"engine", testEngine}, {"faults", testFaults}, {"schedulers", testSchedulers},
 			{"drain", testDrain}, {"settings", testSettings}, {"modes", testModes}, {"namespaces", testNamespaces},
 			{"others' uses", testOthersUses}, {"others' sets", testOthersSets}, {"others' link", testOthersLink}, {"broadcast", testBroadcast},
-			{"missing scheduler", testMissingScheduler}, {"addresses", testAddresses},
+			{"lost proof", testLostProof}, {"missing scheduler", testMissingScheduler}, {"addresses", testAddresses},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				begun := time.Now()

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"svcc/apply"
-	"svcc/apply/iptables"
 	spec "svcc/emit/ipvs"
 )
 
@@ -18,8 +17,9 @@ type observed struct {
 	state *state // nil for what was observed in iptables mode: the rest is unknown
 	// What Plan must know besides, and Restore need not.
 	foreign        []*Server
-	noIPVS, noSets string // why the kernel has none; "" if it has
-	noLink         string // why there can be none of ours; "" if there can
+	excluded       []spec.Key // ours, but by rulesets alone, which exclude them
+	noIPVS, noSets string     // why the kernel has none; "" if it has
+	noLink         string     // why there can be none of ours; "" if there can
 }
 
 // kept is the form in a file.
@@ -41,18 +41,18 @@ func (o *observed) Marshal() []byte {
 }
 
 // load reads what Marshal gave, here or in iptables mode.
-func load(text []byte, glue *iptables.Target) (*observed, error) {
+func (t *Target) load(text []byte) (*observed, error) {
 	if !strings.HasPrefix(string(text), "{") {
-		g, err := glue.Load(text)
+		g, err := t.Glue.Load(text)
 		return &observed{glue: g}, err
 	}
 	var k kept
 	if err := json.Unmarshal(text, &k); err != nil || k.Format != observedFormat || k.State == nil {
 		return nil, errors.Join(fmt.Errorf("not a state that was observed: %.60q", text), err)
 	}
-	g, err := glue.Load([]byte(k.Glue))
+	g, err := t.Glue.Load([]byte(k.Glue))
 	if err == nil {
-		err = k.State.check()
+		err = k.State.check(t.recognized)
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func load(text []byte, glue *iptables.Target) (*observed, error) {
 
 // check refuses what would not be ours to write back: the file may have been
 // edited.
-func (s *state) check() error {
+func (s *state) check(recognized func() *known) error {
 	for i, f := range families {
 		for _, set := range s.Families[i].Sets {
 			if !slices.Contains(spec.SetNames(f), set.Name) {
@@ -71,7 +71,7 @@ func (s *state) check() error {
 		}
 		o := s.Families[i].owner()
 		for _, v := range s.Families[i].Servers {
-			if !o.owns(v.Key) {
+			if !o.owns(v.Key) && !recognized().mayHave(i, v.Key) {
 				return fmt.Errorf("observed state: virtual server %s is not one of svcc's", v.Key)
 			}
 		}
@@ -89,7 +89,7 @@ func (o *observed) Equal(other apply.Observed) bool {
 	if o.state == nil || x.state == nil {
 		return true
 	}
-	a, b := o.state.settled(), x.state.settled()
+	a, b := o.adopting(x.state).state.settled(), x.adopting(o.state).state.settled()
 	if a.Timeouts == (Timeouts{}) || b.Timeouts == (Timeouts{}) {
 		a.Timeouts, b.Timeouts = Timeouts{}, Timeouts{}
 	}

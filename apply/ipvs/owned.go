@@ -11,7 +11,8 @@ import (
 // address spec.Link bears; whose address, port and protocol are in a set of
 // ours; and whose port is one of our node ports, at an address that the link
 // does not bear. The kernel has no room for a mark of ours in a virtual server,
-// and sets and addresses outlive a process as servers do.
+// and sets and addresses outlive a process as servers do. What they do not say,
+// because somebody emptied or deleted them, rulesets do (known).
 type owner struct {
 	borne map[netip.Addr]bool
 	keys  map[string]bool // as entries of hash:ip,port

@@ -34,10 +34,13 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 		return nil, err
 	}
 	want := a.state
+	if t.TakeOver {
+		have.takeOver(want)
+	}
 	if err := have.allows(want); err != nil {
 		return nil, err
 	}
-	own := have.state.spared(append(slices.Clone(t.Exclude), a.exclude...), want)
+	own := have.spared(append(slices.Clone(t.Exclude), a.exclude...), want)
 	p := &plan{aim: a, route: lead(own, want), draining: drainages(own, want)}
 	if p.glue, err = t.Glue.Plan(a.glue, have.glue); err != nil {
 		return nil, err
@@ -94,15 +97,14 @@ func (p *plan) glueSteps(at [2]glueAt) []timedStep {
 
 // spared is a state without the virtual servers that are to be left alone: they
 // are excluded, and not wanted.
-func (s *state) spared(exclude []netip.Prefix, want *state) *state {
-	if len(exclude) == 0 {
-		return s
+func (o *observed) spared(exclude []netip.Prefix, want *state) *state {
+	if len(exclude)+len(o.excluded) == 0 {
+		return o.state
 	}
-	out := *s
+	out := *o.state
 	for i := range families {
-		out.Families[i].Servers = slices.DeleteFunc(slices.Clone(s.Families[i].Servers), func(v *Server) bool {
-			in := slices.ContainsFunc(exclude, func(p netip.Prefix) bool { return p.Contains(v.Address.Addr()) })
-			return in && want.Families[i].server(v.Key) == nil
+		out.Families[i].Servers = slices.DeleteFunc(slices.Clone(out.Families[i].Servers), func(v *Server) bool {
+			return (within(exclude, v.Key) || slices.Contains(o.excluded, v.Key)) && want.Families[i].server(v.Key) == nil
 		})
 	}
 	return &out
@@ -137,11 +139,9 @@ func (o *observed) allows(want *state) error {
 					h.Create(f), set.Create(f), set.Name)
 			}
 		}
-		owner := w.owner()
-		for _, s := range o.foreign {
-			if f.Of(s.Address.Addr()) && owner.owns(s.Key) {
-				return fmt.Errorf("virtual server %s is there and is not svcc's: delete it, or the Service that wants its place", s.Key)
-			}
+		if list := o.inTheWay(i, w); len(list) > 0 {
+			const fault = "virtual server %s is there and is not svcc's; delete it (ipvsadm -D %[1]s) or the Service that wants its place, or go on with --take-over"
+			return fmt.Errorf(fault, list[0].Key)
 		}
 	}
 	return nil

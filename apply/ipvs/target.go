@@ -13,6 +13,7 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/iptables"
+	"svcc/emit"
 )
 
 // Target programs one machine's, or one network namespace's, virtual servers.
@@ -32,8 +33,13 @@ type Target struct {
 	// DrainTimeout is how long Tidy waits for connections to destinations that
 	// are gone to end; 0 for not at all.
 	DrainTimeout time.Duration
+	// TakeOver lets Plan take over virtual servers of others that are in the way;
+	// otherwise it refuses.
+	TakeOver bool
 
-	aim *aim // what was read last
+	aim      *aim                   // what was read last
+	rulesets func() []*emit.Ruleset // that tell what is ours as well; nil for none
+	known    *known                 // what was read of them last
 }
 
 var (
@@ -41,6 +47,7 @@ var (
 	_ apply.Preflighter = (*Target)(nil)
 	_ apply.Remembering = (*Target)(nil)
 	_ apply.Recalling   = (*Target)(nil)
+	_ apply.Recognizing = (*Target)(nil)
 	_ apply.Tidying     = (*Target)(nil)
 	_ apply.Changing    = (*Target)(nil)
 )
@@ -108,7 +115,7 @@ func (t *Target) observe(ctx context.Context) (*observed, error) {
 	if err := o.readLink(t.Kernel); err != nil {
 		return nil, err
 	}
-	if err := o.readServers(t.Kernel); err != nil {
+	if err := o.readServers(t); err != nil {
 		return nil, err
 	}
 	return o, ctx.Err()
@@ -145,14 +152,14 @@ func (o *observed) readLink(k Kernel) error {
 }
 
 // readServers tells ours from others.
-func (o *observed) readServers(k Kernel) error {
-	all, err := k.Servers()
+func (o *observed) readServers(t *Target) error {
+	all, err := t.Kernel.Servers()
 	if errors.Is(err, ErrNoIPVS) {
 		o.noIPVS = err.Error()
 		return nil
 	}
 	if err == nil {
-		o.state.Timeouts, err = k.Timeouts()
+		o.state.Timeouts, err = t.Kernel.Timeouts()
 	}
 	if err != nil {
 		return err
@@ -166,12 +173,15 @@ func (o *observed) readServers(k Kernel) error {
 			o.foreign = append(o.foreign, s)
 		}
 	}
+	if len(o.foreign) > 0 {
+		o.recognize(t.recognized())
+	}
 	return nil
 }
 
 // Load implements apply.Target.
 func (t *Target) Load(text []byte) (apply.Observed, error) {
-	o, err := load(text, t.Glue)
+	o, err := t.load(text)
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +220,7 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	if err != nil {
 		return err
 	}
-	have := now.(*observed)
-	have.adopt(want.state)
+	have := now.(*observed).adopting(want.state)
 	glue, err := t.glueBack(want)
 	if err != nil {
 		return err
@@ -222,20 +231,6 @@ func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
 	}
 	_, _, err = t.drained(append(drainages(have.state, want.state), back.drains()...))
 	return err
-}
-
-// adopt takes for ours what was ours: virtual servers that were excluded stay
-// when what proved them to be ours goes.
-func (o *observed) adopt(was *state) {
-	for i := range families {
-		f := &o.state.Families[i]
-		for _, s := range o.foreign {
-			if was.Families[i].server(s.Key) != nil {
-				f.Servers = append(f.Servers, s)
-			}
-		}
-		slices.SortFunc(f.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
-	}
 }
 
 // glueBack restores the glue, of each family in time: before the servers that

@@ -38,7 +38,7 @@ func (e *engineFlags) registerState(f *pflag.FlagSet) {
 func (e *engineFlags) registerChange(f *pflag.FlagSet) {
 	e.registerState(f)
 	f.BoolVar(&e.dryRun, "dry-run", false, "show and check what would be done; change nothing")
-	f.BoolVar(&e.takeOver, "take-over", false, "go on although kube-proxy runs or its rules are there")
+	f.BoolVar(&e.takeOver, "take-over", false, "go on although kube-proxy runs, or its rules or virtual servers of others are in the way")
 	f.DurationVar(&e.lock, "lock-timeout", 30*time.Second, "how long to wait for another run of svcc, and for the xtables lock")
 	f.StringVar(&e.conntrack, "conntrack", "on", "delete the entries of UDP flows that go where no new flow would go: on, off, dry-run")
 }

@@ -29,7 +29,7 @@ func (e *engineFlags) aimAt(en *apply.Engine, mode string) {
 		return
 	}
 	t := &ipvs.Target{
-		Glue: glue, Runner: tools, Kernel: &ipvs.Netlink{}, DrainTimeout: e.drain,
+		Glue: glue, Runner: tools, Kernel: &ipvs.Netlink{}, DrainTimeout: e.drain, TakeOver: e.takeOver,
 		Modprobe: mode == compiler.ModeIPVS && !e.dryRun,
 	}
 	if e.removing || mode != compiler.ModeIPVS {
