@@ -188,8 +188,8 @@ func TestMain(m *testing.M) {
 // run is the child process. It writes a line to standard output when the first
 // tool begins to write to the kernel, and at the end, how many tools there were.
 func (j job) run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	// As in the command, the signal is caught to the process's end.
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	k := &killing{job: j}
 	e := nodeEngine(j.State, j.Flavour, k)
 	k.Exec.Started = func(pid int, in apply.Input) {

@@ -129,5 +129,16 @@ func (e *engineFlags) interruptible() (context.Context, context.CancelFunc) {
 	case !signal.Ignored(syscall.SIGHUP):
 		stop = append(stop, syscall.SIGHUP)
 	}
-	return signal.NotifyContext(context.Background(), stop...)
+	return untilTold(stop)
+}
+
+// untilTold gives a context that ends with the first of these signals. They are
+// caught to the process's end: one that comes after the last thing has been done
+// must not make a failure of it.
+func untilTold(stop []os.Signal) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, stop...)
+	go func() { cancel(fmt.Errorf("%s signal received", <-told)) }()
+	return ctx, func() { cancel(nil) }
 }
