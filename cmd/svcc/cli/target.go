@@ -24,7 +24,9 @@ func (e *engineFlags) aimAt(en *apply.Engine, mode string) {
 	en.Options.Mode = mode
 	tools := apply.Exec{Started: func(pid int, _ apply.Input) { en.State.Child(pid) }}
 	glue := &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: e.canaries, Kernel: sums.Kernel{}}
-	if mode != compiler.ModeIPVS && !hadIPVS(en.State, rec) {
+	// Sets that others used when IPVS mode ended go with the rest.
+	all := e.removing && e.mode == ""
+	if mode != compiler.ModeIPVS && !all && !hadIPVS(en.State, rec) {
 		en.Target = glue
 		return
 	}
