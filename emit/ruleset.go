@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,15 +47,19 @@ func (h Head) String() string {
 	if node == "" {
 		node = "-"
 	}
-	var fs []string
-	for _, f := range h.Families {
-		fs = append(fs, f.String())
-	}
 	hooks := "no"
 	if h.Hooks {
 		hooks = "yes"
 	}
-	return fmt.Sprintf("%s mode=%s node=%s families=%s level=%d hooks=%s", signature, h.Mode, node, strings.Join(fs, ","), h.Level, hooks)
+	return fmt.Sprintf("%s mode=%s node=%s families=%s level=%d hooks=%s", signature, h.Mode, node, h.families(), h.Level, hooks)
+}
+
+func (h Head) families() string {
+	var names []string
+	for _, f := range h.Families {
+		names = append(names, f.String())
+	}
+	return strings.Join(names, ",")
 }
 
 // Marshal prints the file. With one section it starts with "#!", so that the
@@ -137,10 +142,48 @@ func Unmarshal(text []byte) (*Ruleset, error) {
 	if err := r.readBody(rest); err != nil {
 		return nil, err
 	}
+	if err := r.agrees(); err != nil {
+		return nil, err
+	}
 	if !sealed(text) {
 		return r, ErrSeal
 	}
-	return r, nil
+	return r, r.complete()
+}
+
+// agrees says whether all that is in a file is of a family that its head names,
+// and whether each has one Program at most.
+func (r *Ruleset) agrees() error {
+	for _, s := range r.Sections {
+		if !slices.Contains(r.Head.Families, s.Family) {
+			return fmt.Errorf("it has a section of %s, which its head does not name: families=%s", s.Family, r.Head.families())
+		}
+	}
+	known := map[string]bool{}
+	for _, p := range r.Programs {
+		words := strings.Fields(p)
+		if len(words) < 2 || words[0] != "program" {
+			return errors.New("a program without a family")
+		}
+		if f, err := ir.ParseFamily(words[1]); err != nil || !slices.Contains(r.Head.Families, f) {
+			return fmt.Errorf("it has a program of %.20q, which its head does not name: families=%s", words[1], r.Head.families())
+		}
+		if known[words[1]] {
+			return fmt.Errorf("it has two programs of %s", words[1])
+		}
+		known[words[1]] = true
+	}
+	return nil
+}
+
+// complete says whether each family of the head has something in the file.
+func (r *Ruleset) complete() error {
+	for _, f := range r.Head.Families {
+		if !slices.ContainsFunc(r.Sections, func(s Section) bool { return s.Family == f }) {
+			return fmt.Errorf("its head names %s, of which it has no section", f)
+		}
+	}
+	return nil
 }
 
 // sealed says that the last line holds the sum of every byte before it.
@@ -167,12 +210,18 @@ func (h *Head) parse(fields string) error {
 			}
 			h.Level = n
 		case "hooks":
+			if value != "yes" && value != "no" {
+				return fmt.Errorf("hooks %.20q is neither yes nor no", value)
+			}
 			h.Hooks = value == "yes"
 		case "families":
 			for name := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' }) {
 				f, err := ir.ParseFamily(name)
 				if err != nil {
 					return err
+				}
+				if slices.Contains(h.Families, f) {
+					return fmt.Errorf("it names %s twice", f)
 				}
 				h.Families = append(h.Families, f)
 			}

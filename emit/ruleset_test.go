@@ -199,6 +199,39 @@ func TestUnmarshalErrors(t *testing.T) {
 	}
 }
 
+// A sealed file that contradicts itself is refused; one that was cut off is told
+// to be that.
+func TestUnmarshalContradictions(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(r *emit.Ruleset)
+		want   string
+	}{
+		"a section of a family that is not named": {func(r *emit.Ruleset) { r.Head.Families = r.Head.Families[:1] }, "families=ipv4"},
+		"a family without a section":              {func(r *emit.Ruleset) { r.Sections, r.Programs = r.Sections[:1], r.Programs[:1] }, "ipv6"},
+		"a family twice":                          {func(r *emit.Ruleset) { r.Head.Families[1] = ir.IPv4 }, "twice"},
+		"two programs of a family":                {func(r *emit.Ruleset) { r.Programs[1] = r.Programs[0] }, "two programs of ipv4"},
+		"a program of no family":                  {func(r *emit.Ruleset) { r.Programs[1] = "program \n" }, "without a family"},
+		"a program of another family": {func(r *emit.Ruleset) {
+			r.Head.Families, r.Sections = r.Head.Families[:1], r.Sections[:1]
+		}, "program of \"ipv6\""},
+	} {
+		r := large()
+		c.change(r)
+		if _, err := emit.Unmarshal(r.Marshal()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+	text := bytes.Replace(small().Marshal(), []byte("hooks=yes"), []byte("hooks=maybe"), 1)
+	if _, err := emit.Unmarshal(text); err == nil || !strings.Contains(err.Error(), "neither yes nor no") {
+		t.Errorf("hooks=maybe: %v", err)
+	}
+	text = large().Marshal()
+	cut := bytes.LastIndex(text, []byte("#! section"))
+	if _, err := emit.Unmarshal(text[:cut]); !errors.Is(err, emit.ErrSeal) {
+		t.Errorf("cut off before the second section: %v", err)
+	}
+}
+
 const saved = "*nat\n:KUBE-X - [0:0]\n-A KUBE-X -d %s -j RETURN\nCOMMIT\n"
 
 // Dumps of both families, one after the other, are taken apart by the line
