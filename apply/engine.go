@@ -22,6 +22,10 @@ type Engine struct {
 	// of before, for what must follow rules: UDP flows that are stale now. Nil
 	// for nothing. Its error is told, but changes nothing: the rules are right.
 	Flows func(ctx context.Context, before, after []*ir.Program) error
+	// Understand is asked, before any tool is given a line of a ruleset, whether
+	// all of them are understood: tools do more than a ruleset may say. Nil for
+	// rulesets that this process compiled.
+	Understand func(*emit.Ruleset) error
 	// Root is where proc is; "" for "/".
 	Root string
 }

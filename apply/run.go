@@ -122,6 +122,9 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.strangers(); err != nil {
 		return err
 	}
+	if err := r.understand(); err != nil {
+		return err
+	}
 	err = r.step("checking the plan", func() error {
 		r.report.Notes, err = r.Target.Check(ctx, r.report.Plan)
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,6 +94,7 @@ func (a *applyCommand) ruleset(path string, text []byte, e *apply.Engine) (*emit
 	if err := a.compiledAlready(path); err != nil {
 		return nil, err
 	}
+	e.Understand = understand
 	rs, err := emit.Unmarshal(text)
 	if rs != nil && !a.flags.Changed("mode") {
 		a.aimAt(e, rs.Head.Mode)
@@ -107,6 +109,21 @@ func (a *applyCommand) ruleset(path string, text []byte, e *apply.Engine) (*emit
 		return nil, exit{exitRefused, fmt.Errorf("%s: %w; if that was on purpose, go on with --unsealed", path, err)}
 	}
 	return nil, fmt.Errorf("%s: %w", path, err)
+}
+
+// understand reads all sections of a ruleset as verify does.
+func understand(rs *emit.Ruleset) error {
+	backend, ok := compiler.Backends[rs.Head.Mode]
+	if !ok {
+		return fmt.Errorf("the ruleset is of the mode %.20q, which is none", rs.Head.Mode)
+	}
+	for _, f := range rs.Head.Families {
+		sections := slices.DeleteFunc(slices.Clone(rs.Sections), func(s emit.Section) bool { return s.Family != f })
+		if _, err := backend.Parse(f, sections); err != nil {
+			return fmt.Errorf("the ruleset: %w", err)
+		}
+	}
+	return nil
 }
 
 // compiledAlready refuses flags that say how to compile where nothing is.
