@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"svcc/apply/state"
 	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
@@ -22,6 +23,7 @@ type diffCommand struct {
 	compileFlags
 	diagnosticFlags
 	rules, live bool
+	stateDir    string
 	format      string
 }
 
@@ -39,6 +41,7 @@ func newDiff(s streams) *cobra.Command {
 	d.diagnosticFlags.register(cmd.Flags())
 	cmd.Flags().BoolVar(&d.rules, "rules", false, "also show the rules that differ, chain by chain, as a unified diff")
 	cmd.Flags().BoolVar(&d.live, "live", false, "compare with the rules in this node's kernel")
+	cmd.Flags().StringVar(&d.stateDir, "state-dir", state.DefaultPath, "with --live, where svcc apply keeps its record")
 	cmd.Flags().StringVar(&d.format, "format", "text", "text, markdown (for a pull request) or json")
 	return cmd
 }
@@ -167,6 +170,11 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	o.Stdin, o.NoProof = d.in, true
 	if like != nil {
 		d.like(&o, like)
+	}
+	if d.live {
+		if err := withInterfaces(&o); err != nil {
+			return err
+		}
 	}
 	quiet := d.diagnosticFlags
 	quiet.quiet = !d.verbose

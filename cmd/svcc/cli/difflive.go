@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/iptables"
 	"svcc/apply/ipvs"
+	"svcc/apply/state"
 	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
@@ -30,7 +32,7 @@ func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Repo
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	live, rules, err := liveRules(ctx, wanted.ruleset)
+	live, rules, err := liveRules(ctx, wanted.ruleset, state.At(d.stateDir))
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +56,18 @@ func (d *diffCommand) wanted(args []string) (*side, error) {
 	if err != nil && d.node == "" {
 		return nil, err
 	}
-	head := emit.Head{Mode: d.compileFlags.o.Mode, Node: node, Level: d.compileFlags.o.Level, Hooks: true}
+	head := emit.Head{Mode: d.liveMode(), Node: node, Level: d.compileFlags.o.Level, Hooks: true}
 	return s, d.compile(s, &side{ruleset: &emit.Ruleset{Head: head}}, args...)
+}
+
+// liveMode is the mode to compile in, where no flag says: what the record says to
+// be in force.
+func (d *diffCommand) liveMode() string {
+	rec, err := state.At(d.stateDir).Record()
+	if err != nil || rec.Current == "" {
+		return d.compileFlags.o.Mode
+	}
+	return cmp.Or(rec.Mode, d.compileFlags.o.Mode)
 }
 
 // liveTarget is a Target that tells what decides about packets, whosever it is.
@@ -66,14 +78,16 @@ type liveTarget interface {
 
 // liveRules reads the kernel: each family's rules, to send packets through, and
 // which of ours an apply would add and remove.
-func liveRules(ctx context.Context, wanted *emit.Ruleset) (map[ir.Family]emit.Walker, []diff.Rule, error) {
+func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir) (map[ir.Family]emit.Walker, []diff.Rule, error) {
 	runner := apply.Exec{}
 	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
 	var target liveTarget = glue
 	switch wanted.Head.Mode {
 	case compiler.ModeIPTables:
 	case compiler.ModeIPVS:
-		target = &ipvs.Target{Glue: glue, Runner: runner, Kernel: &ipvs.Netlink{}}
+		t := &ipvs.Target{Glue: glue, Runner: runner, Kernel: &ipvs.Netlink{}}
+		t.Recognize(apply.Rulesets(dir))
+		target = t
 	default:
 		return nil, nil, fmt.Errorf("mode %q cannot be compared with the kernel", wanted.Head.Mode)
 	}
@@ -105,6 +119,9 @@ func liveWalker(ctx context.Context, target liveTarget, mode string, f ir.Family
 		return nil, err
 	}
 	w, err := compiler.Backends[mode].Parse(f, sections)
+	if err != nil && mode == compiler.ModeIPTables && bearsLink() {
+		return nil, fmt.Errorf("the node's rules of %s: %w; this node seems to be in IPVS mode: say --mode %s", f, err, compiler.ModeIPVS)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the node's rules of %s: %w", f, err)
 	}

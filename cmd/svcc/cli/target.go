@@ -82,8 +82,13 @@ func hadIPVS(d *state.Dir, rec state.Record) bool {
 	if j, err := d.Journal(); err == nil && j != nil {
 		modes = append(modes, j.Mode)
 	}
+	return bearsLink() || slices.Contains(modes, compiler.ModeIPVS)
+}
+
+// bearsLink says whether the link for addresses of IPVS mode is there.
+func bearsLink() bool {
 	_, err := net.InterfaceByName(virtual.Link)
-	return err == nil || slices.Contains(modes, compiler.ModeIPVS)
+	return err == nil
 }
 
 // modeBefore is the mode of the ruleset before the one in force; "" if that
