@@ -67,14 +67,18 @@ func (x *examination) effective() (uint64, error) {
 	return 0, fmt.Errorf("/proc/thread-self/status has no CapEff")
 }
 
-// affinity looks how many clients a list of xt_recent holds: one endpoint's.
+// affinity looks how many clients a list of xt_recent holds: one endpoint's. In
+// IPVS mode virtual servers remember clients, but for those that rules send to
+// endpoints: pods and the node, where external policy is Local.
 func affinity(x *examination) []Finding {
 	const id, few = "affinity", 100 // the kernel's default
 	sticky := slices.ContainsFunc(x.Programs, func(p *ir.Program) bool {
-		return slices.ContainsFunc(p.Services, func(s *ir.ServicePort) bool { return s.AffinitySeconds > 0 })
+		return slices.ContainsFunc(p.Services, func(s *ir.ServicePort) bool {
+			return s.AffinitySeconds > 0 && (x.Mode != modeIPVS || localOutside(s))
+		})
 	})
 	if !sticky {
-		return []Finding{ok(id, "no Service that is known has session affinity")}
+		return []Finding{ok(id, "no Service that is known has session affinity that rules see to")}
 	}
 	text, err := os.ReadFile(x.path("sys/module/xt_recent/parameters/ip_list_tot"))
 	if err != nil {
@@ -89,6 +93,11 @@ func affinity(x *examination) []Finding {
 	}
 	return one(id, Warn, fmt.Sprintf("only %d clients are remembered for each endpoint; further ones make it forget the oldest", n),
 		"echo options xt_recent ip_list_tot=10000 > /etc/modprobe.d/svcc.conf, and reboot (or reload xt_recent while no rule uses it)")
+}
+
+// localOutside says that a service port is reached from outside by policy Local.
+func localOutside(s *ir.ServicePort) bool {
+	return s.ExternalPolicy == ir.Local && slices.ContainsFunc(s.Frontends, func(f ir.Frontend) bool { return f.Kind != ir.ClusterIP })
 }
 
 // kubeProxy looks for a kube-proxy that programs this network namespace.

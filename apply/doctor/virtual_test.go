@@ -115,6 +115,13 @@ func TestVirtualFindings(t *testing.T) {
 		{"all is fine", func(*node) {}, nil, ""},
 		{"nothing is known", func(n *node) { n.Programs, n.InForce, n.virtual.link = nil, nil, false }, nil, ""},
 
+		{"affinity, which virtual servers see to", func(n *node) { n.remove("sys/module/xt_recent") }, nil, ""},
+		{"affinity at node ports of policy Local", func(n *node) {
+			n.write("sys/module/xt_recent/parameters/ip_list_tot", "100\n")
+			s := n.Programs[0].Services[0]
+			s.ExternalPolicy, s.Frontends = ir.Local, append(s.Frontends, ir.Frontend{Kind: ir.NodePort, Port: 30080})
+		}, []string{"affinity warn"}, "ip_list_tot=10000"},
+
 		{"ip_vs is not loaded", func(n *node) { n.virtual.none = true }, nil, ""},
 		{"no ip_vs", func(n *node) {
 			n.virtual.none = true
