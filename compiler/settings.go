@@ -45,6 +45,9 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	}
 	s.flags(o.Flags)
 	s.check()
+	if s.Virtual != nil {
+		s.checkLoopback(o.Flags)
+	}
 	return s.Options, s.list
 }
 

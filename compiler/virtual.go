@@ -5,6 +5,8 @@ import (
 
 	"svcc/compiler/addr"
 	"svcc/compiler/manifest"
+	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 // virtualConfig takes a configuration's part for IPVS mode
@@ -33,6 +35,36 @@ func (s *settings) virtualConfig(c *manifest.ProxyConfigIPVS) {
 	} {
 		s.timeout(x.name, x.text, x.to)
 	}
+}
+
+// checkLoopback warns where node ports are asked for at addresses at which no
+// virtual server answers. What a configuration says of localhost in its part for
+// iptables mode is passed over, as kube-proxy does.
+func (s *settings) checkLoopback(f Flags) {
+	if on := f.LocalhostNodePorts; on != nil && *on {
+		s.list.Add(diag.NoLoopback, diag.Pos{}, "", "--localhost-nodeports: in IPVS mode node ports do not answer at 127.0.0.1").
+			Hint = "leave it out, or --mode " + ModeIPTables
+	}
+	for i, text := range s.NodePortAddresses {
+		if !loopback(text) {
+			continue
+		}
+		var pos diag.Pos
+		if f.NodePortAddresses == nil && s.at != nil {
+			pos = s.at("nodePortAddresses", i)
+		}
+		s.list.Add(diag.NoLoopback, pos, "", "nodePortAddresses has %s, where in IPVS mode node ports do not answer", text).
+			Hint = "name other addresses of the node (primary, all, a range), or --mode " + ModeIPTables
+	}
+}
+
+// loopback says whether an entry of nodePortAddresses holds nothing but loopback.
+func loopback(text string) bool {
+	if text == "localhost" {
+		return true
+	}
+	p, _, err := addr.ParsePrefix(text)
+	return err == nil && p.Addr().IsLoopback() && p.Bits() >= ir.FamilyOf(p.Addr()).Loopback().Bits()
 }
 
 // timeout reads a duration such as "15m"; the kernel counts whole seconds.
