@@ -140,17 +140,17 @@ func (p painter) change(w io.Writer, c *Change) {
 	for _, x := range c.Reasons[:min(len(c.Reasons), manyLines)] {
 		fmt.Fprintf(w, "  %s\n", p.kind(x.Kind, clean(x.String())))
 	}
-	more(w, len(c.Reasons), "reasons")
+	more(w, len(c.Reasons), "reason")
 	for _, f := range c.Flows[:min(len(c.Flows), manyLines)] {
 		fmt.Fprintf(w, "  %s -> %s\n", clean(some(f.From, 4)), clean(f.To))
 		fmt.Fprintf(w, "    before  %s\n    after   %s\n", p.kind(Removed, clean(f.Before.Text)), p.kind(Added, clean(f.After.Text)))
 	}
-	more(w, len(c.Flows), "flows")
+	more(w, len(c.Flows), "flow")
 }
 
 func more(w io.Writer, n int, what string) {
 	if n > manyLines {
-		fmt.Fprintf(w, "  and %d more %s\n", n-manyLines, what)
+		fmt.Fprintf(w, "  and %s\n", plural(n-manyLines, "more "+what))
 	}
 }
 

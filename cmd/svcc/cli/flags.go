@@ -102,7 +102,7 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 
 func checkMode(mode string) error {
 	if _, ok := compiler.Backends[mode]; !ok {
-		return fmt.Errorf("--mode %s does not exist yet: iptables and ipvs do", mode)
+		return fmt.Errorf("--mode %q is none of %s, %s", mode, compiler.ModeIPTables, compiler.ModeIPVS)
 	}
 	return nil
 }
