@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"svcc/compiler"
@@ -20,6 +21,9 @@ type rules struct {
 	ruleset   *emit.Ruleset // nil for a dump
 	programs  []*ir.Program // of a ruleset
 	kubeProxy bool          // of IPVS mode, and not svcc's
+	// served are addresses of a dump's virtual servers that kube-ipvs0 does not
+	// bear: what is served there is served at an address of the node.
+	served []netip.Addr
 }
 
 // readRules reads a ruleset file or a dump.
@@ -67,11 +71,29 @@ func parseRules(path string, text []byte) (*rules, error) {
 		if len(own) == 0 {
 			continue
 		}
+		if r.mode == compiler.ModeIPVS && ruleset == nil {
+			r.served = append(r.served, servedElsewhere(f, own)...)
+		}
 		if r.walkers[f], err = emit.ParseHooked(backend, f, own, hooked); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, f, err)
 		}
 	}
 	return r, nil
+}
+
+// servedElsewhere are the addresses that have virtual servers and are not on the
+// link. What is wrong with the sections is for the backend to say.
+func servedElsewhere(f ir.Family, sections []emit.Section) (out []netip.Addr) {
+	s, err := ipvs.ReadState(f, sections)
+	if err != nil {
+		return nil
+	}
+	for _, v := range s.Servers {
+		if a := v.Address.Addr(); !slices.Contains(out, a) && !slices.Contains(s.Addresses, a) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // sectionsOf are a family's, each tool's once: which of two is loaded depends on
@@ -116,6 +138,20 @@ func (c *compileFlags) as(o *compiler.Options, r *rules) {
 	}
 }
 
+// nodeOf has manifests compiled for the node that a ruleset file is for, and
+// refuses to hold it to those of another.
+func (c *compileFlags) nodeOf(o *compiler.Options, r *rules, path string) error {
+	if r.ruleset == nil || r.ruleset.Head.Node == "" {
+		return nil
+	}
+	node := r.ruleset.Head.Node
+	if asked := strings.ToLower(strings.TrimSpace(c.node)); asked != "" && asked != node {
+		return fmt.Errorf("%s is for node %q, not %q (--node %s, if they are the same)", path, node, asked, node)
+	}
+	o.DefaultNode = node
+	return nil
+}
+
 // own are the addresses of the node's interfaces, as far as rules tell them.
 func (r *rules) own() (out []netip.Addr) {
 	for _, p := range r.programs {
@@ -133,7 +169,7 @@ func ownOf(p *ir.Program) []netip.Addr {
 
 // facts are what a ruleset and the flags, which win, say of the node.
 func (r *rules) facts(o compiler.Options, f ir.Family) (*ir.Program, error) {
-	o.Mode = r.mode
+	o.Mode, o.LocalAddrs = r.mode, r.served
 	for _, p := range r.programs {
 		if p.Family != f {
 			continue

@@ -39,6 +39,9 @@ func newVerify(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := c.nodeOf(&o, rules, args[0]); err != nil {
+				return err
+			}
 			c.as(&o, rules)
 			r, err := compile(o, d, s, nil)
 			if err != nil {
