@@ -67,7 +67,12 @@ func (r *run) unite(ctx context.Context) error {
 	}
 	e := *r.Engine
 	e.Target = other
-	return r.step("taking away the rules of the other flavour of iptables", func() error { return e.clear(ctx) })
+	err := r.step("taking away the rules of the other flavour of iptables", func() error { return e.clear(ctx) })
+	if err == nil {
+		r.Log.Info("the rules of the other flavour of iptables are gone")
+		r.report.Wrote = true
+	}
+	return err
 }
 
 // clear takes away all that a Target sees of ours, or nothing. There is no need
