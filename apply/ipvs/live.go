@@ -19,7 +19,8 @@ func (t *Target) Live(ctx context.Context, f ir.Family) ([]emit.Section, error) 
 	own := &o.state.Families[slices.Index(families, f)]
 	out := &spec.State{Family: f, Sets: own.Sets, Addresses: own.Addresses}
 	for _, s := range slices.Concat(own.Servers, o.foreign) {
-		if f.Of(s.Address.Addr()) {
+		// A server of every port is none that a ruleset could have.
+		if f.Of(s.Address.Addr()) && s.Address.Port() != 0 {
 			out.Servers = append(out.Servers, s.spec())
 		}
 	}
