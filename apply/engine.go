@@ -150,11 +150,7 @@ func (e *Engine) change(ctx context.Context, aim func(*run) error) (Report, erro
 
 // recorded reads a ruleset of the state directory.
 func (e *Engine) recorded(sum string) (*emit.Ruleset, error) {
-	text, err := e.State.Ruleset(sum)
-	if err != nil {
-		return nil, err
-	}
-	return emit.Unmarshal(text)
+	return Recorded(e.State, sum)
 }
 
 // recall gives the Target what the last run saw. Without it, all is read anew.

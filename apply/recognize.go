@@ -34,7 +34,9 @@ func Rulesets(d *state.Dir) func() []*emit.Ruleset {
 		for i, sum := range sums {
 			rs, there := known[sum]
 			if !there {
-				rs = rulesetOf(d, sum)
+				if read, err := Recorded(d, sum); err == nil {
+					rs = read
+				}
 				known[sum] = rs
 			}
 			if rs != nil && !slices.Contains(sums[:i], sum) {
@@ -45,15 +47,12 @@ func Rulesets(d *state.Dir) func() []*emit.Ruleset {
 	}
 }
 
-// rulesetOf is nil for one that cannot be read.
-func rulesetOf(d *state.Dir, sum string) *emit.Ruleset {
+// Recorded reads a ruleset of a state directory by its sum. An error says that it
+// is gone, or is none.
+func Recorded(d *state.Dir, sum string) (*emit.Ruleset, error) {
 	text, err := d.Ruleset(sum)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	rs, err := emit.Unmarshal(text)
-	if err != nil {
-		return nil
-	}
-	return rs
+	return emit.Unmarshal(text)
 }

@@ -2,42 +2,12 @@ package doctor
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
 	spec "svcc/emit/ipvs"
 	"svcc/ir"
 )
-
-// Interface is one of the node's, and what it bears.
-type Interface struct {
-	Name  string
-	Addrs []netip.Addr
-}
-
-// interfaces are this network namespace's.
-func interfaces() ([]Interface, error) {
-	links, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	var out []Interface
-	for _, l := range links {
-		addrs, err := l.Addrs()
-		if err != nil {
-			return nil, err
-		}
-		i := Interface{Name: l.Name}
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				i.Addrs = append(i.Addrs, p.Addr().Unmap())
-			}
-		}
-		out = append(out, i)
-	}
-	return out, nil
-}
 
 // addresses looks at who bears service addresses.
 func addresses(x *examination) []Finding { return []Finding{x.borne(), x.elsewhere()} }

@@ -78,7 +78,7 @@ type Doctor struct {
 	// Kernel has the virtual servers; nil stands for netlink's.
 	Kernel ipvs.Kernel
 	// Interfaces lists the node's; nil stands for this network namespace's.
-	Interfaces func() ([]Interface, error)
+	Interfaces func() ([]ipvs.Interface, error)
 	// Flows asks whether entries of flows can be deleted; nil stands for
 	// conntrack.Available.
 	Flows func() error
@@ -102,7 +102,7 @@ func (d *Doctor) Examine(ctx context.Context) []Finding {
 		seen.Kernel = k
 	}
 	if seen.Interfaces == nil {
-		seen.Interfaces = interfaces
+		seen.Interfaces = ipvs.Interfaces
 	}
 	x := &examination{Doctor: &seen, ctx: ctx, versions: map[ir.Family]iptables.Version{}}
 	var out []Finding

@@ -16,6 +16,7 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/doctor"
+	"svcc/apply/ipvs"
 	"svcc/ir"
 )
 
@@ -27,7 +28,7 @@ type node struct {
 	fails map[string]error  // by tool, or by a word of what a tool is given
 
 	virtual    *virtual
-	interfaces []doctor.Interface
+	interfaces []ipvs.Interface
 }
 
 func healthy(t *testing.T) *node {
@@ -35,7 +36,7 @@ func healthy(t *testing.T) *node {
 	n.virtual = &virtual{schedulers: []string{"rr", "wlc"}}
 	n.Doctor = doctor.Doctor{
 		Root: t.TempDir(), Runner: n, StateDir: filepath.Join(t.TempDir(), "svcc"), Flows: func() error { return nil },
-		Kernel: n.virtual, Interfaces: func() ([]doctor.Interface, error) { return n.interfaces, nil },
+		Kernel: n.virtual, Interfaces: func() ([]ipvs.Interface, error) { return n.interfaces, nil },
 	}
 	n.says["ipset version"] = "ipset v7.17, protocol version: 7\n"
 	n.says["iptables --version"] = "iptables v1.8.9 (nf_tables)\n"

@@ -3,14 +3,12 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"syscall"
 
 	"svcc/apply"
 	"svcc/apply/iptables"
 	"svcc/apply/ipvs"
-	spec "svcc/emit/ipvs"
 	"svcc/ir"
 )
 
@@ -107,10 +105,6 @@ func noScheduler(id, name, text string) Finding {
 		Todo: fmt.Sprintf("modprobe ip_vs_%s, or choose another scheduler: --scheduler, or the Service's annotation", name)}
 }
 
-// Addresses for virtual servers that only try something: TEST-NET-2 (RFC 5737)
-// and documentation's (RFC 3849).
-var probeAddresses = map[ir.Family]string{ir.IPv4: "198.51.100.0", ir.IPv6: "2001:db8::"}
-
 // scheduler makes a virtual server by it, in each family that is served.
 func (x *examination) scheduler(k ipvs.Kernel, name string) Finding {
 	id := "ipvs.scheduler." + name
@@ -118,16 +112,11 @@ func (x *examination) scheduler(k ipvs.Kernel, name string) Finding {
 		if !x.wants(f) || f == ir.IPv6 && !x.hasIPv6() {
 			continue
 		}
-		at := netip.AddrPortFrom(netip.MustParseAddr(probeAddresses[f]), 20000)
-		s := ipvs.Server{Key: spec.Key{Protocol: ir.TCP, Address: at}, Scheduler: name, Netmask: ^uint32(0)}
+		s := ipvs.Server{Scheduler: name, Netmask: ^uint32(0)}
 		if f == ir.IPv6 {
 			s.Netmask = 128
 		}
-		err := k.Do(ipvs.Op{Verb: ipvs.AddServer, Server: s})
-		if err == nil {
-			err = k.Do(ipvs.Op{Verb: ipvs.DelServer, Server: s})
-		}
-		if err != nil {
+		if err := ipvs.Probe(k, s, f); err != nil {
 			return noScheduler(id, name, "no virtual server can be made: "+oneLine(err.Error()))
 		}
 	}

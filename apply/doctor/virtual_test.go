@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"svcc/apply/doctor"
 	"svcc/apply/ipvs"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
@@ -93,7 +92,7 @@ func virtualNode(t *testing.T) *node {
 	}
 	n.Programs[0].Services[0].Scheduler = "wlc"
 	n.virtual.link, n.virtual.addresses = true, []netip.Addr{vip}
-	n.interfaces = []doctor.Interface{{Name: "eth0", Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: spec.Link, Addrs: []netip.Addr{vip}}}
+	n.interfaces = []ipvs.Interface{{Name: "eth0", Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: spec.Link, Addrs: []netip.Addr{vip}}}
 	n.write("proc/sys/kernel/osrelease", "6.1.0\n")
 	for _, name := range []string{"conntrack", "expire_nodest_conn", "expire_quiescent_template"} {
 		n.write("proc/sys/net/ipv4/vs/"+name, "1\n")

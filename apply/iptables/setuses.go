@@ -1,13 +1,9 @@
 package iptables
 
-import (
-	"strings"
-
-	"svcc/apply"
-)
+import "svcc/apply"
 
 // SetUses counts, by the names of sets, how often rules of ours that were
-// observed ask a set. Each is a reference of the kernel's to the set.
+// observed name a set. Each is a reference of the kernel's to the set.
 func SetUses(o apply.Observed) map[string]int {
 	out := map[string]int{}
 	own, ok := o.(*observed)
@@ -22,15 +18,12 @@ func SetUses(o apply.Observed) map[string]int {
 	return out
 }
 
-const asksSet = " --match-set "
-
 func (t *table) countSets(out map[string]int) {
 	if t == nil {
 		return
 	}
 	for _, rule := range t.rules {
-		for _, rest, ok := strings.Cut(rule, asksSet); ok; _, rest, ok = strings.Cut(rest, asksSet) {
-			name, _, _ := strings.Cut(rest, " ")
+		for _, name := range setNames(rule) {
 			out[name]++
 		}
 	}

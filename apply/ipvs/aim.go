@@ -32,7 +32,7 @@ func (t *Target) read(rs *emit.Ruleset) (*aim, error) {
 			return nil, err
 		}
 	}
-	a.exclude = excludes(a.programs)
+	a.exclude = Excludes(a.programs)
 	for _, p := range a.programs {
 		if v := p.Options.Virtual; v != nil {
 			a.state.Timeouts = a.state.Timeouts.over(Timeouts{v.TCPTimeout, v.TCPFinTimeout, v.UDPTimeout})
@@ -42,8 +42,8 @@ func (t *Target) read(rs *emit.Ruleset) (*aim, error) {
 	return a, nil
 }
 
-// excludes are the addresses whose virtual servers are left alone.
-func excludes(programs []*ir.Program) []netip.Prefix {
+// Excludes are the addresses whose virtual servers are left alone.
+func Excludes(programs []*ir.Program) []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range programs {
 		if v := p.Options.Virtual; v != nil {

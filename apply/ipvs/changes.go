@@ -114,7 +114,7 @@ func ownerOf(set *spec.Set, entry string) string {
 	if protocol, ok := set.NodePorts(); ok {
 		return protocol.String() + ":" + entry
 	}
-	return keyOf(entry)
+	return spec.EntryKey(entry)
 }
 
 // ownersOf names service ports by the keys of their frontends and endpoints as

@@ -134,16 +134,21 @@ func probe(k Kernel, come []Op) error {
 		f := family(o.Server.Address.Addr())
 		if this := (kind{f, o.Server.Scheduler, o.Server.Flags}); !tried[this] {
 			tried[this] = true
-			s := o.Server
-			s.Key = spec.Key{Protocol: ir.TCP, Address: netip.AddrPortFrom(probeAddresses[f], probePort)}
-			err := k.Do(Op{Verb: AddServer, Server: s})
-			if err == nil {
-				err = k.Do(Op{Verb: DelServer, Server: s})
-			}
-			if err != nil {
+			if err := Probe(k, o.Server, f); err != nil {
 				return fmt.Errorf("virtual server %s: %w", o.Server.Key, err)
 			}
 		}
 	}
 	return nil
+}
+
+// Probe makes a virtual server like s at an address for documentation, and takes
+// it away again. An error is the kernel's: it has no such scheduler, or flags.
+func Probe(k Kernel, s Server, f ir.Family) error {
+	s.Key = spec.Key{Protocol: ir.TCP, Address: netip.AddrPortFrom(probeAddresses[f], probePort)}
+	err := k.Do(Op{Verb: AddServer, Server: s})
+	if err == nil {
+		err = k.Do(Op{Verb: DelServer, Server: s})
+	}
+	return err
 }

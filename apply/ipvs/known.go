@@ -44,7 +44,7 @@ func learn(rulesets []*emit.Ruleset) *known {
 		}
 		var exclude []netip.Prefix
 		if programs, err := rs.ReadPrograms(); err == nil {
-			exclude = excludes(programs)
+			exclude = Excludes(programs)
 		}
 		for i := range families {
 			k.owners[i] = append(k.owners[i], s.Families[i].owner())

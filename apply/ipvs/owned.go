@@ -2,7 +2,6 @@ package ipvs
 
 import (
 	"net/netip"
-	"strings"
 
 	spec "svcc/emit/ipvs"
 )
@@ -78,15 +77,5 @@ func (l *leaving) needs(set *spec.Set, entry string) bool {
 	if l.addresses[entry] {
 		return true
 	}
-	return l.keys[keyOf(entry)]
-}
-
-// keyOf are the first two parts of an entry.
-func keyOf(entry string) string {
-	address, rest, _ := strings.Cut(entry, ",")
-	port, _, more := strings.Cut(rest, ",")
-	if !more {
-		return entry
-	}
-	return address + "," + port
+	return l.keys[spec.EntryKey(entry)]
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"svcc/emit"
 	"svcc/ir"
@@ -37,6 +38,17 @@ func (k Key) Entry() string { return k.Address.Addr().String() + "," + k.PortEnt
 // PortEntry is the second part of Entry, "tcp:80".
 func (k Key) PortEntry() string {
 	return k.Protocol.String() + ":" + strconv.Itoa(int(k.Address.Port()))
+}
+
+// EntryKey is what of a set's entry is an Entry: its first two parts, or all of one
+// that has no more.
+func EntryKey(entry string) string {
+	address, rest, _ := strings.Cut(entry, ",")
+	port, _, more := strings.Cut(rest, ",")
+	if !more {
+		return entry
+	}
+	return address + "," + port
 }
 
 // Server is a virtual server.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"svcc/emit/ipvs"
 	"svcc/ir"
@@ -69,18 +68,12 @@ func sets(state *ipvs.State, part *ir.Program) (out []string) {
 	about := entriesOf(part)
 	for _, set := range state.Sets {
 		for _, e := range set.Entries {
-			if about[set.Type+" "+firstTwo(e)] {
+			if about[set.Type+" "+ipvs.EntryKey(e)] {
 				out = append(out, set.Name+" "+e)
 			}
 		}
 	}
 	return out
-}
-
-// firstTwo is an entry's address and port.
-func firstTwo(entry string) string {
-	parts := strings.SplitN(entry, ",", 3)
-	return strings.Join(parts[:min(2, len(parts))], ",")
 }
 
 // entriesOf are what begins the entries about service ports, by the type of the

@@ -2,11 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 
+	"svcc/apply/ipvs"
 	"svcc/compiler"
-	"svcc/emit/ipvs"
+	spec "svcc/emit/ipvs"
 )
 
 // withInterfaces tells a compilation for this machine, in IPVS mode, which
@@ -16,22 +15,13 @@ func withInterfaces(o *compiler.Options) error {
 	if o.Mode != compiler.ModeIPVS {
 		return nil
 	}
-	links, err := net.Interfaces()
+	links, err := ipvs.Interfaces()
 	if err != nil {
 		return fmt.Errorf("this machine's addresses cannot be read: %w", err)
 	}
 	for _, link := range links {
-		if link.Name == ipvs.Link {
-			continue
-		}
-		addrs, err := link.Addrs()
-		if err != nil {
-			return fmt.Errorf("addresses of %s cannot be read: %w", link.Name, err)
-		}
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				o.LocalAddrs = append(o.LocalAddrs, p.Addr().Unmap())
-			}
+		if link.Name != spec.Link {
+			o.LocalAddrs = append(o.LocalAddrs, link.Addrs...)
 		}
 	}
 	return nil

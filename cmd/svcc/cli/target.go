@@ -51,25 +51,12 @@ func excluded(d *state.Dir, rec state.Record) []netip.Prefix {
 	if err != nil {
 		return nil
 	}
-	var out []netip.Prefix
-	for _, p := range programs {
-		if v := p.Options.Virtual; v != nil {
-			out = append(out, v.Exclude...)
-		}
-	}
-	return out
+	return ipvs.Excludes(programs)
 }
 
 // rulesetOfState reads one of the state directory; nil for what cannot be read.
 func rulesetOfState(d *state.Dir, sum string) *emit.Ruleset {
-	if sum == "" {
-		return nil
-	}
-	text, err := d.Ruleset(sum)
-	if err != nil {
-		return nil
-	}
-	rs, err := emit.Unmarshal(text)
+	rs, err := apply.Recorded(d, sum)
 	if err != nil {
 		return nil
 	}
