@@ -33,6 +33,9 @@ func (r *run) awaitConfirm(ctx context.Context, id string) error {
 // completed. It is ErrNoneWaits if there is none, ErrUnconfirmed if it came too
 // late.
 func Confirm(ctx context.Context, d *state.Dir) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
 	j, err := d.Journal()
 	switch {
 	case err != nil:

@@ -130,6 +130,9 @@ func (e *Engine) Remove(ctx context.Context) (Report, error) {
 // change takes the lock, mends, and does one run, which aim gives its aim.
 func (e *Engine) change(ctx context.Context, aim func(*run) error) (Report, error) {
 	r := &run{Engine: e}
+	if err := e.State.Check(); err != nil {
+		return Report{}, err
+	}
 	e.recognize()
 	if !e.Options.DryRun {
 		unlock, err := e.State.Lock(ctx, e.Options.LockTimeout)

@@ -19,6 +19,9 @@ func (e *Engine) Recover(ctx context.Context) error {
 	if j, err := e.State.Journal(); j == nil || e.Options.DryRun {
 		return err
 	}
+	if err := e.State.Check(); err != nil {
+		return err
+	}
 	e.recognize()
 	unlock, err := e.State.Lock(ctx, e.Options.LockTimeout)
 	if err != nil {

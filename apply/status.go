@@ -35,9 +35,12 @@ type Status struct {
 // Status compares the kernel with the record. It writes nothing and needs no
 // lock.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
+	var s Status
+	if err := e.State.Check(); err != nil {
+		return s, err
+	}
 	e.recognize()
 	busy := e.State.Busy()
-	var s Status
 	r := &run{Engine: e}
 	err := r.read()
 	if err != nil {

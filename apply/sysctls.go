@@ -66,6 +66,9 @@ func (r *run) set(s sysctl.Sysctl, keep bool) error {
 		return nil
 	}
 	saved := sysctl.Saved{Name: s.Name, Value: now}
+	if err := sysctl.Check([]sysctl.Saved{saved}); err != nil {
+		return fmt.Errorf("it could not be put back: %w", err)
+	}
 	r.sysctls.change = append(r.sysctls.change, s)
 	r.sysctls.was = append(r.sysctls.was, saved)
 	if keep && !s.Stays {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -114,16 +115,15 @@ func kubeProxy(x *examination) []Finding {
 func stateDir(x *examination) []Finding {
 	const id = "state"
 	dir := state.At(x.StateDir)
-	info, err := os.Stat(x.StateDir)
-	switch {
-	case os.IsNotExist(err):
+	if _, err := os.Stat(x.StateDir); os.IsNotExist(err) {
 		return []Finding{ok(id, x.StateDir+" is not there yet: nothing was applied")}
+	}
+	var untrusted *state.UntrustedError
+	switch err := dir.Check(); {
+	case errors.As(err, &untrusted):
+		return one(id, Fail, untrusted.Path+" "+untrusted.Fault, untrusted.Todo)
 	case err != nil:
 		return one(id, Fail, err.Error(), "make it a directory of root's, or give another one with --state-dir")
-	case !info.IsDir():
-		return one(id, Fail, x.StateDir+" is no directory", "make it a directory of root's, or give another one with --state-dir")
-	case info.Mode().Perm()&0o022 != 0:
-		return one(id, Fail, fmt.Sprintf("%s has mode %#o: others than its owner can change what is rolled back to", x.StateDir, info.Mode().Perm()), "chmod go-w "+x.StateDir)
 	}
 	if err := unix.Access(x.StateDir, unix.W_OK); err != nil {
 		return one(id, Fail, x.StateDir+" cannot be written: "+err.Error(), "run as root; is its file system mounted read-only?")

@@ -18,11 +18,14 @@ var ErrChild = errors.New("a tool of an interrupted run is still running")
 const childWidth = 64
 
 func (d *Dir) openChild() error {
-	f, err := os.OpenFile(d.file(childFile), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := d.openFile(childFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
 	d.child = f
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintf(f, "%-*s\n", childWidth-1, "-"); err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func (d *Dir) Child(pid int) {
 // Tools die with svcc, but not in the same instant. It is ErrChild if one does
 // not go.
 func (d *Dir) AwaitChild(ctx context.Context, j *Journal, timeout time.Duration) error {
-	text, err := os.ReadFile(d.file(childFile))
+	text, err := d.read(childFile)
 	if err != nil || j.Boot != bootID() {
 		return nil
 	}

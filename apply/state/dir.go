@@ -12,19 +12,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/google/renameio/v2"
-	"golang.org/x/sys/unix"
 )
 
 // DefaultPath is where the state is kept unless another place is asked for.
 const DefaultPath = "/var/lib/svcc"
 
 // Dir is a state directory, which need not exist until it is locked. Everything
-// that writes wants the lock held, but for Confirm.
+// that writes wants the lock held, but for Confirm. What reads or writes gives an
+// UntrustedError where others can change the directory, or the file in question.
 type Dir struct {
-	path  string
-	child *os.File // open between Begin and Finish or Drop
+	path   string
+	opened *folder  // once it was there, and checked
+	child  *os.File // open between Begin and Finish or Drop
 }
 
 // At gives the state directory at a path.
@@ -48,29 +47,18 @@ func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
 
 // write replaces a file in one step and makes it last.
 func (d *Dir) write(name string, text []byte) error {
-	if err := renameio.WriteFile(d.file(name), text, 0o600, renameio.WithTempDir(d.path)); err != nil {
+	if err := d.replace(name, text); err != nil {
 		return err
 	}
 	return d.sync()
 }
 
-// sync makes renames and removals last.
-func (d *Dir) sync() error {
-	f, err := os.Open(d.path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
 // maxFile is more than any state file has; a record of 10,000 services has 40 MB.
 const maxFile = 1 << 30
 
-// read reads one of our files. What is no regular file (a pipe would be waited
-// for, a device never ends) or is too large is an error.
+// read reads one of our files. One that is too large is an error.
 func (d *Dir) read(name string) ([]byte, error) {
-	f, err := os.OpenFile(d.file(name), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := d.openFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +67,7 @@ func (d *Dir) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !i.Mode().IsRegular() || i.Size() > maxFile {
+	if i.Size() > maxFile {
 		return nil, fmt.Errorf("%s is no file that svcc has written", d.file(name))
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
@@ -140,9 +128,7 @@ func (d *Dir) Seen() ([]byte, error) {
 
 // KeepSeen keeps what a Target wants to see again. It has a sum of its own, and
 // nothing is lost with it but time.
-func (d *Dir) KeepSeen(text []byte) error {
-	return renameio.WriteFile(d.file(seenFile), text, 0o600, renameio.WithTempDir(d.path))
-}
+func (d *Dir) KeepSeen(text []byte) error { return d.replace(seenFile, text) }
 
 // readJSON reads a file into v and says whether there is one.
 func (d *Dir) readJSON(name string, v any) (bool, error) {
@@ -170,7 +156,6 @@ func (d *Dir) writeJSON(name string, v any) error {
 // sweep removes what neither record nor journal names, left by runs that were
 // interrupted as well. What cannot be removed is tried again next time.
 func (d *Dir) sweep() {
-	named := map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true, seenFile: true}
 	var r Record
 	if _, err := d.readJSON(recordFile, &r); err != nil {
 		return
@@ -179,20 +164,23 @@ func (d *Dir) sweep() {
 	if _, err := d.readJSON(journalFile, &j); err != nil {
 		return
 	}
+	named := map[string]bool{j.Undo + undoSuffix: true}
 	for _, sum := range []string{r.Current, r.Previous, j.Current, j.Previous} {
 		named[sum+rulesSuffix] = true
 	}
-	named[j.Undo+undoSuffix] = true
-	entries, _ := os.ReadDir(d.path)
-	for _, e := range entries {
-		if !named[e.Name()] && ours(e.Name()) {
-			_ = os.Remove(d.file(e.Name()))
+	names, _ := d.names()
+	for _, name := range names {
+		if !named[name] && !fixed[name] && ours(name) {
+			_ = d.remove(name)
 		}
 	}
 }
 
-// ours says whether a name is one that this package gives, or that renameio
-// gives to what it has not yet renamed.
+// fixed are the names of files that are there once at most.
+var fixed = map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true, seenFile: true}
+
+// ours says whether a name is one that this package gives by content, or that
+// renameio gives to what it has not yet renamed.
 func ours(name string) bool {
 	for _, part := range []string{"." + recordFile, "." + journalFile, "." + confirmFile, "." + seenFile, rulesSuffix, undoSuffix} {
 		if strings.Contains(name, part) {

@@ -19,7 +19,15 @@
 // needs no space. Whoever finds a journal and no lock knows that its run was
 // interrupted.
 //
-// When reviewing a change here, look for: a file that is written in place, a
-// rename whose file or directory is not synced, and a write between Begin and
+// Whoever can write here decides what root writes to the kernel. So nothing is
+// taken from a directory that others than the effective user can change, nor from
+// a file that is not a regular one of that user alone (trust.go); the directory is
+// opened once, and what is in it is reached by that descriptor, without following
+// symbolic links and without waiting for a pipe (folder.go). A symbolic link on the
+// way to the directory is followed if it is root's or the effective user's.
+//
+// When reviewing a change here, look for: a path that is opened otherwise than by
+// openFile, something of a record or journal that is believed without being
+// checked, a file that is written in place, a rename whose file or directory is not synced, and a write between Begin and
 // Finish that needs space on the disk.
 package state

@@ -1,10 +1,7 @@
 package state
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"svcc/apply/sysctl"
 )
@@ -18,6 +15,9 @@ func (d *Dir) Journal() (*Journal, error) {
 	}
 	if !isSum(j.Undo) {
 		return nil, fmt.Errorf("%s says nothing of a run; move it away if svcc status then says what is right", d.file(journalFile))
+	}
+	if err := d.checkSettings(journalFile, j.Sysctls, j.Sysctled); err != nil {
+		return nil, err
 	}
 	return &j, nil
 }
@@ -56,7 +56,7 @@ func (d *Dir) begin(j *Journal, ruleset, undo []byte) error {
 
 // Finish makes the journal the record.
 func (d *Dir) Finish() error {
-	if err := os.Rename(d.file(journalFile), d.file(recordFile)); err != nil {
+	if err := d.rename(journalFile, recordFile); err != nil {
 		return err
 	}
 	return d.ended(d.sync())
@@ -64,8 +64,7 @@ func (d *Dir) Finish() error {
 
 // Drop forgets the journal: the kernel is as it was before its run.
 func (d *Dir) Drop() error {
-	err := os.Remove(d.file(journalFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.remove(journalFile); err != nil {
 		return err
 	}
 	return d.ended(d.sync())
@@ -77,8 +76,8 @@ func (d *Dir) ended(err error) error {
 		d.child.Close()
 		d.child = nil
 	}
-	_ = os.Remove(d.file(childFile))
-	_ = os.Remove(d.file(confirmFile))
+	_ = d.remove(childFile)
+	_ = d.remove(confirmFile)
 	d.sweep()
 	return err
 }
@@ -88,6 +87,6 @@ func (d *Dir) Confirm(id string) error { return d.write(confirmFile, []byte(id+"
 
 // Confirmed says whether somebody agreed to the run of that ID.
 func (d *Dir) Confirmed(id string) bool {
-	text, err := os.ReadFile(d.file(confirmFile))
+	text, err := d.read(confirmFile)
 	return err == nil && string(text) == id+"\n"
 }

@@ -21,10 +21,10 @@ const poll = 20 * time.Millisecond
 // waited for, then it is ErrBusy. The kernel frees the lock when the process
 // ends, however it ends.
 func (d *Dir) Lock(ctx context.Context, timeout time.Duration) (unlock func(), err error) {
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
+	if _, err := d.open(true); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(d.file(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := d.openFile(lockFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func holder(f *os.File) string {
 
 // Busy says whether a run holds the lock at this moment.
 func (d *Dir) Busy() bool {
-	f, err := os.Open(d.file(lockFile))
+	f, err := d.openFile(lockFile, os.O_RDONLY)
 	if err != nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"svcc/apply/sysctl"
@@ -38,11 +39,24 @@ type Journal struct {
 // NewID gives a name for a run.
 func NewID() string { return rand.Text() }
 
-// Record reads the record; the zero Record if there is none.
+// Record reads the record; the zero Record if there is none, or with an error.
 func (d *Dir) Record() (Record, error) {
 	var r Record
-	_, err := d.readJSON(recordFile, &r)
-	return r, err
+	if _, err := d.readJSON(recordFile, &r); err != nil {
+		return Record{}, err
+	}
+	if err := d.checkSettings(recordFile, r.Sysctls); err != nil {
+		return Record{}, err
+	}
+	return r, nil
+}
+
+// checkSettings refuses a file by which root would write what svcc never does.
+func (d *Dir) checkSettings(name string, was ...[]sysctl.Saved) error {
+	if err := sysctl.Check(slices.Concat(was...)); err != nil {
+		return &UntrustedError{d.file(name), "names " + err.Error(), "find out who wrote it, then move it away and run svcc remove"}
+	}
+	return nil
 }
 
 // Save records a run that had nothing to write to the kernel. The ruleset is

@@ -42,7 +42,7 @@ func locked(t *testing.T) *Dir {
 func begin(t *testing.T, d *Dir, id, ruleset, undo string) Record {
 	t.Helper()
 	r := Record{ID: id, Who: "me", Previous: "p", Made: []string{"x"}}
-	if err := d.Begin(r, []byte(ruleset), []byte(undo), []sysctl.Saved{{Name: "a/b", Value: "0"}}, true); err != nil {
+	if err := d.Begin(r, []byte(ruleset), []byte(undo), []sysctl.Saved{{Name: "net/ipv4/vs/conntrack", Value: "0"}}, true); err != nil {
 		t.Fatal(err)
 	}
 	r.Current = Sum([]byte(ruleset))
@@ -69,7 +69,7 @@ func TestFinish(t *testing.T) {
 	d := locked(t)
 	want := begin(t, d, "1", "rules", "before")
 	j, err := d.Journal()
-	if err != nil || j == nil || j.ID != "1" || j.Current != want.Current || !j.Confirm || j.Sysctled[0].Name != "a/b" {
+	if err != nil || j == nil || j.ID != "1" || j.Current != want.Current || !j.Confirm || j.Sysctled[0].Name != "net/ipv4/vs/conntrack" {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	if undo, err := d.Undo(j); err != nil || string(undo) != "before" {

@@ -5,6 +5,9 @@
 // only where something depends on it. Everything else that can stand in the
 // way, forwarding above all, is for the node's owner to decide; doctor names it.
 //
+// Check is for values that were kept in a file, to be put back by root: no other
+// settings than those of one table (table.go) are.
+//
 // Files below a root folder stand for the kernel's: "/" in life, a test's own
 // folder otherwise.
 //

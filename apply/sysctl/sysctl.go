@@ -29,10 +29,6 @@ type Saved struct {
 	Value string `json:"value"`
 }
 
-// RouteLocalnet lets node ports answer at 127.0.0.1 (kube-proxy sets it in
-// iptables mode, with localhost node ports on).
-const RouteLocalnet = "net/ipv4/conf/all/route_localnet"
-
 // Needed are the settings that the Programs' rules cannot do without, sorted by
 // name. route_localnet is needed where a node port answers at a loopback
 // address; the rules themselves then drop what comes to 127.0.0.0/8 from
@@ -41,7 +37,7 @@ func Needed(root string, programs []*ir.Program) []Sysctl {
 	all := map[string]Sysctl{}
 	for _, p := range programs {
 		if p.Options.LocalhostNodePorts && hasNodePort(p) {
-			all[RouteLocalnet] = Sysctl{Name: RouteLocalnet, Value: "1", Why: "node ports answer at 127.0.0.1"}
+			all[RouteLocalnet] = localnet
 		}
 		if p.Options.Virtual != nil {
 			for _, s := range virtual(root, p.Options.Virtual) {

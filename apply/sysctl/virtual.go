@@ -2,6 +2,7 @@ package sysctl
 
 import (
 	"fmt"
+	"slices"
 
 	"svcc/ir"
 )
@@ -10,19 +11,12 @@ import (
 // IPVS mode. Those below net/ipv4/vs are there, in each network namespace, once
 // the module ip_vs is loaded.
 func virtual(root string, v *ir.Virtual) []Sysctl {
-	out := []Sysctl{
-		{Name: "net/ipv4/ip_forward", Value: "1", Why: "virtual servers forward to endpoints", Stays: true},
-		{Name: "net/ipv4/vs/conntrack", Value: "1", Why: "iptables masquerades what virtual servers forward"},
-		{Name: "net/ipv4/vs/expire_nodest_conn", Value: "1", Why: "connections to an endpoint that is gone end"},
-		{Name: "net/ipv4/vs/expire_quiescent_template", Value: "1", Why: "clients do not stick to an endpoint that drains"},
-	}
+	out := slices.Clone(virtualServers)
 	if reuseStalls(root) {
-		out = append(out, Sysctl{Name: "net/ipv4/vs/conn_reuse_mode", Value: "0", Why: "connections from a port that was used before are held up for a second"})
+		out = append(out, connReuse)
 	}
 	if v.StrictARP {
-		out = append(out,
-			Sysctl{Name: "net/ipv4/conf/all/arp_ignore", Value: "1", Why: "ARP is answered for an address on its own interface only"},
-			Sysctl{Name: "net/ipv4/conf/all/arp_announce", Value: "2", Why: "service addresses are not told by ARP"})
+		out = append(out, strictARP...)
 	}
 	return out
 }
