@@ -65,7 +65,7 @@ type members struct {
 	dimensions int
 	bitmap     bool
 	plain      map[member]bool
-	ranges     map[member][]netip.Prefix // of hash:ip,port,net, by address and port
+	ranges     map[member]ir.PrefixSet // of hash:ip,port,net, by address and port
 }
 
 // member is an entry, as far as its type has it.
@@ -77,7 +77,8 @@ type member struct {
 
 // newMembers reads a set's entries as ipset spells them.
 func newMembers(f ir.Family, s *Set) (*members, error) {
-	m := &members{plain: map[member]bool{}, ranges: map[member][]netip.Prefix{}}
+	m := &members{plain: map[member]bool{}, ranges: map[member]ir.PrefixSet{}}
+	ranges := map[member][]netip.Prefix{}
 	switch s.Type {
 	case TypePort:
 		m.dimensions, m.bitmap = 1, true
@@ -91,14 +92,18 @@ func newMembers(f ir.Family, s *Set) (*members, error) {
 		return nil, fmt.Errorf("sets of type %s have no model", s.Type)
 	}
 	for _, e := range s.Entries {
-		if err := m.add(f, s.Type, e); err != nil {
+		if err := m.add(f, s.Type, e, ranges); err != nil {
 			return nil, fmt.Errorf("entry %q: %w", e, err)
 		}
+	}
+	for x, list := range ranges {
+		m.ranges[x] = ir.NewPrefixSet(list)
 	}
 	return m, nil
 }
 
-func (m *members) add(f ir.Family, kind, entry string) error {
+// add reads one entry; those of ranges are collected.
+func (m *members) add(f ir.Family, kind, entry string, ranges map[member][]netip.Prefix) error {
 	if m.bitmap {
 		port, err := strconv.ParseUint(entry, 10, 16)
 		m.plain[member{port: uint16(port)}] = true
@@ -125,7 +130,7 @@ func (m *members) add(f ir.Family, kind, entry string) error {
 		}
 	case TypeIPPortNet:
 		p, err := readRange(parts[2])
-		m.ranges[x] = append(m.ranges[x], p)
+		ranges[x] = append(ranges[x], p)
 		return err
 	}
 	m.plain[x] = true
@@ -166,10 +171,8 @@ func (m *members) Holds(p ir.Protocol, ends []netip.AddrPort) bool {
 	if m.dimensions < 3 {
 		return m.plain[x]
 	}
-	for _, r := range m.ranges[x] {
-		if r.Contains(ends[2].Addr()) {
-			return true
-		}
+	if m.ranges[x].Contains(ends[2].Addr()) {
+		return true
 	}
 	x.third = ends[2].Addr()
 	return m.plain[x]

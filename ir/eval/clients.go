@@ -64,7 +64,7 @@ type client struct {
 func (c Clients) podEdges(pods ir.Detector) (out []client) {
 	switch pods.Kind {
 	case ir.DetectCIDR:
-		last := lastOf(pods.Prefix)
+		last := ir.LastOf(pods.Prefix)
 		for _, x := range []client{{last, c.PodIn}, {pods.Prefix.Addr().Prev(), c.OutsideIn}, {last.Next(), c.OutsideIn}} {
 			if x.addr.IsValid() {
 				out = append(out, x)
@@ -98,7 +98,7 @@ func stranger(a netip.Addr, pods ir.Detector, avoid func(netip.Addr) bool) netip
 // beyond is an address outside a range, without a walk through it: the next
 // one, or a low one if the range is the last of unicast.
 func beyond(p netip.Prefix) netip.Addr {
-	next := lastOf(p).Next()
+	next := ir.LastOf(p).Next()
 	switch {
 	case next.IsValid() && !next.IsMulticast():
 		return next
@@ -130,16 +130,6 @@ func usedAddresses(p *ir.Program) map[netip.Addr]bool {
 		}
 	}
 	return used
-}
-
-// lastOf is the highest address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
 }
 
 // To is a new packet of the pod to a frontend; to a node port, at the node.

@@ -2,6 +2,8 @@ package eval
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"svcc/ir"
 )
@@ -101,5 +103,5 @@ func (w way) holds(c ir.Condition, p Packet, h Host) bool {
 	case c.FromNode:
 		return h.Local(p.Src.Addr())
 	}
-	return contains(c.Sources, p.Src.Addr())
+	return slices.ContainsFunc(c.Sources, func(r netip.Prefix) bool { return r.Contains(p.Src.Addr()) })
 }

@@ -12,7 +12,7 @@ import (
 func (b *prober) edges(s *ir.ServicePort, dst netip.AddrPort) {
 	bound := b.with(dst.Addr())
 	for _, r := range spread(s.SourceRanges, max(b.hairpins, sampleRanges)) {
-		first, last := r.Addr(), lastOf(r)
+		first, last := r.Addr(), ir.LastOf(r)
 		for _, a := range []netip.Addr{first.Prev(), first, last, last.Next()} {
 			if a.IsValid() && b.program.Family.Of(a) {
 				b.sendOne(packet(a, b.OutsideIn, dst, s.Protocol), b.Host)

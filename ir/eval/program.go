@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"net/netip"
 	"slices"
 
 	"svcc/ir"
@@ -11,7 +10,7 @@ import (
 func NewProgram(p *ir.Program) *Evaluator {
 	e := newEvaluator(p.Options)
 	for i, s := range p.Services {
-		v := view{program: p, port: s, allowed: s.AllowedSources(), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
+		v := view{program: p, port: s, allowed: ir.NewPrefixSet(s.AllowedSources()), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
 		for _, f := range s.Frontends {
 			v.kind = f.Kind
 			e.add(f, s.Protocol, &row{order: i, local: s.ExternalPolicy == ir.Local, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
@@ -31,7 +30,7 @@ type view struct {
 	program *ir.Program
 	port    *ir.ServicePort
 	kind    ir.FrontendKind
-	allowed []netip.Prefix
+	allowed ir.PrefixSet
 	// The port's endpoints in the order of outcomes, which need no sorting then.
 	cluster, local []ir.Endpoint
 }
@@ -43,7 +42,7 @@ func byAddress(list []ir.Endpoint) []ir.Endpoint {
 // guarded: source ranges guard load-balancer addresses only, and nothing
 // where there is no endpoint at all (rejection comes first).
 func (v view) guarded() bool {
-	return v.kind == ir.LoadBalancer && len(v.allowed) > 0 && v.port.Usable
+	return v.kind == ir.LoadBalancer && !v.allowed.Empty() && v.port.Usable
 }
 
 // refuse is why this kind of frontend has no endpoints for strangers, or 0.
@@ -74,7 +73,7 @@ func (v view) route(p Packet, h Host) (choices, error) {
 			// reply from another node comes back.
 			c.masquerade = c.masquerade || h.Local(p.Src.Addr())
 		}
-	case v.guarded() && !contains(v.allowed, p.Src.Addr()):
+	case v.guarded() && !v.allowed.Contains(p.Src.Addr()):
 	case s.ExternalPolicy == ir.Cluster:
 		c.endpoints, c.masquerade = v.cluster, true
 	case pod:
@@ -103,13 +102,4 @@ func (v view) endpoints(p ir.Policy) []ir.Endpoint {
 		return v.local
 	}
 	return v.cluster
-}
-
-func contains(ps []netip.Prefix, a netip.Addr) bool {
-	for _, p := range ps {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
