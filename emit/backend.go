@@ -63,6 +63,8 @@ type NarrowWalker interface {
 	// another endpoint. Where to is not valid, it is Walk. The outcome may take
 	// the memory of into, which its caller has no more use for.
 	WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error)
+	// TraceTo is Trace of what WalkTo walks.
+	TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, []Hop, error)
 }
 
 // Hop is one rule that a packet met and that did something.

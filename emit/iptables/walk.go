@@ -126,8 +126,13 @@ func (w *walker) WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.
 // Trace is Walk with every rule met that did something. Ways that part and
 // meet the same rule are one Hop, which has the sum of their shares.
 func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, error) {
+	return w.TraceTo(p, h, netip.AddrPort{})
+}
+
+// TraceTo is Trace without the ways that WalkTo leaves out.
+func (w *walker) TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, []emit.Hop, error) {
 	t := &tracer{}
-	out, err := w.follow(nil, p, h, netip.AddrPort{}, t)
+	out, err := w.follow(nil, p, h, to, t)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -69,30 +69,12 @@ func (e *Evaluator) add(f ir.Frontend, proto ir.Protocol, r *row) {
 
 // Outcome is everything that may happen to a packet on a host.
 func (e *Evaluator) Outcome(p Packet, h Host) (Outcome, error) {
-	out, _, err := e.Into(nil, p, h, false)
-	return out, err
-}
-
-// Into is Outcome that takes the memory of into, for which its caller has no
-// more use. If one is set, branches to other endpoints than one are left out:
-// the client itself if it is among them, else one in the middle. That endpoint
-// is given too; it is not valid if nothing was left out.
-func (e *Evaluator) Into(into Outcome, p Packet, h Host, one bool) (Outcome, netip.AddrPort, error) {
 	h = e.on(h)
 	c, err := e.choices(p, h)
 	if err != nil {
-		return nil, netip.AddrPort{}, err
+		return nil, err
 	}
-	if len(c.endpoints) == 0 || !one {
-		out, err := e.outcome(into, p, h, c, c.endpoints)
-		return out, netip.AddrPort{}, err
-	}
-	i := slices.IndexFunc(c.endpoints, func(ep ir.Endpoint) bool { return ep.Addr == p.Src.Addr() })
-	if i < 0 {
-		i = len(c.endpoints) / 2
-	}
-	out, err := e.outcome(into, p, h, c, c.endpoints[i:i+1])
-	return out, c.endpoints[i].AddrPort(), err
+	return e.outcome(nil, p, h, c, c.endpoints)
 }
 
 func (e *Evaluator) choices(p Packet, h Host) (choices, error) {

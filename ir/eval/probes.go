@@ -15,9 +15,8 @@ type Probe struct {
 	Service string // the service port it aims at; "" for none
 	Packet  Packet
 	Host    Host
-	// One says that it is enough to look at one of the endpoints that the
-	// packet may go to (Evaluator.Into chooses it), since another packet shows
-	// the shares of all.
+	// One says that it is enough to look at one of the endpoints that the packet
+	// may go to, once another packet has shown the shares of all: see Looks.
 	One bool
 }
 
@@ -40,11 +39,10 @@ func Probes(p *ir.Program) iter.Seq[Probe] { return probes(p, math.MaxInt) }
 // made, where what holds for some endpoints of a service holds for all.
 //
 // Of large services only some endpoints are tried as clients of themselves. And
-// most packets look at One endpoint: those that ask who is masqueraded, let in
-// or refused, once a pod, the node and a stranger have shown, at each frontend,
-// every endpoint with its share, masqueraded and not. What is not tried then is
-// that a client at the edge of a range, or one with a mark, meets other shares
-// than the client beside it.
+// packets that ask who is masqueraded, let in or refused look at One endpoint as
+// soon as another has shown, at the same frontend, every endpoint with its share
+// (Looks). What is not tried then is that a client at the edge of a range, or one
+// with a mark, meets other shares than the client beside it.
 func Sample(p *ir.Program) iter.Seq[Probe] { return probes(p, sampleSize) }
 
 const (
@@ -127,9 +125,9 @@ func (b *prober) try(p Probe) {
 
 func (b *prober) sampling() bool { return b.hairpins != math.MaxInt }
 
-// sendOne sends a packet whose answer is the same for every endpoint.
+// sendOne sends a packet whose answer is the same for every endpoint but itself.
 func (b *prober) sendOne(p Packet, h Host) {
-	b.try(Probe{Service: b.name, Packet: p, Host: h, One: b.sampling()})
+	b.try(Probe{Service: b.name, Packet: p, Host: h, One: true})
 }
 
 // packet is a new packet from src that comes in by an interface, or from the

@@ -11,10 +11,10 @@ func NewProgram(p *ir.Program) *Evaluator {
 	e := newEvaluator(p.Options)
 	for i, s := range p.Services {
 		v := view{program: p, port: s, allowed: ir.NewPrefixSet(s.AllowedSources()), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
-		for _, f := range s.Frontends {
+		for j, f := range s.Frontends {
 			v.kind = f.Kind
 			e.add(f, s.Protocol, &row{order: i, local: s.ExternalPolicy == ir.Local, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
-			if e.gap() {
+			if e.gap() && (j == 0 || s.Frontends[j-1].Kind != f.Kind) {
 				e.place(s.Protocol, v.reached())
 			}
 		}

@@ -166,7 +166,7 @@ func (b *prober) fromBorne(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort)
 	b.send(packet(s.Frontends[0].Addr, "", dst, s.Protocol), b.Host)
 	for _, r := range spread(s.SourceRanges, max(b.hairpins, sampleRanges)) {
 		for _, a := range []netip.Addr{r.Addr(), ir.LastOf(r)} {
-			b.send(packet(a, "", dst, s.Protocol), b.with(a))
+			b.sendOne(packet(a, "", dst, s.Protocol), b.with(a))
 		}
 	}
 }
