@@ -3,6 +3,7 @@ package iptables
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"svcc/ir"
@@ -18,6 +19,7 @@ const indexFrom = 16
 type chainIndex struct {
 	keys  [keyKinds]bool // the kinds of key that the chain has
 	spans map[uint64]span
+	nets  []uint8 // the lengths of source prefixes by which rules stand
 	rules []int32 // positions in the chain; ascending within each span
 	all   span    // the rules without a key
 	lists span    // the rules that ask a recent list
@@ -35,6 +37,7 @@ const (
 	keyPort                   // protocol, port
 	keySrc                    // source
 	keyDst                    // destination
+	keyNet                    // source prefix
 	keyKinds
 	keyNone = keyKinds
 )
@@ -53,6 +56,7 @@ type ruleKey struct {
 	list           uint32
 	hasSrc, hasDst bool
 	hasPort        bool
+	bits           uint8 // of the prefix that src is, if not 0
 }
 
 func (rs *ruleset) keyOf(r *parsedRule) ruleKey {
@@ -63,9 +67,12 @@ func (rs *ruleset) keyOf(r *parsedRule) ruleKey {
 		}
 		switch c.kind {
 		case condSrc, condSrc6:
-			key.src, key.hasSrc = rs.exact(&c)
+			key.src, key.bits = rs.prefix(&c)
+			key.hasSrc = key.bits == rs.width()
 		case condDst, condDst6:
-			key.dst, key.hasDst = rs.exact(&c)
+			var bits uint8
+			key.dst, bits = rs.prefix(&c)
+			key.hasDst = bits == rs.width()
 		case condProto:
 			key.proto = c.x
 		case condDport:
@@ -79,13 +86,37 @@ func (rs *ruleset) keyOf(r *parsedRule) ruleKey {
 	return key
 }
 
-// exact is a condition's address, if it asks for a single one.
-func (rs *ruleset) exact(c *condition) (ip, bool) {
-	if rs.family == ir.IPv4 {
-		return ip{lo: uint64(c.x)}, c.y == ^uint32(0)
+// prefix is a condition's address and how many bits of it are asked for; none if
+// they are not its first.
+func (rs *ruleset) prefix(c *condition) (ip, uint8) {
+	w := wideMask{ip{lo: uint64(c.x)}, ip{lo: uint64(c.y)}}
+	if rs.family == ir.IPv6 {
+		w = rs.wide[c.x]
 	}
-	w := rs.wide[c.x]
-	return w.addr, w.mask == ip{^uint64(0), ^uint64(0)}
+	n := uint8(bits.OnesCount64(w.mask.hi) + bits.OnesCount64(w.mask.lo))
+	if w.mask != rs.mask(n) {
+		return w.addr, 0
+	}
+	return w.addr, n
+}
+
+// width is how many bits an address has.
+func (rs *ruleset) width() uint8 {
+	if rs.family == ir.IPv4 {
+		return 32
+	}
+	return 128
+}
+
+// mask has the first n bits of an address set.
+func (rs *ruleset) mask(n uint8) ip {
+	if rs.family == ir.IPv4 {
+		return ip{lo: uint64(^uint32(0) << (32 - n))}
+	}
+	if n <= 64 {
+		return ip{hi: ^uint64(0) << (64 - n)}
+	}
+	return ip{^uint64(0), ^uint64(0) << (128 - n)}
 }
 
 // kind chooses the key that a rule stands under.
@@ -102,6 +133,8 @@ func (key *ruleKey) kind() keyKind {
 		return keySrc
 	case key.hasDst:
 		return keyDst
+	case key.bits > 0:
+		return keyNet
 	}
 	return keyNone
 }
@@ -119,6 +152,8 @@ func (key *ruleKey) hash(k keyKind) uint64 {
 		h = mix(mix(h, key.src.hi), key.src.lo)
 	case keyDst:
 		h = mix(mix(h, key.dst.hi), key.dst.lo)
+	case keyNet:
+		h = mix(mix(mix(h, key.src.hi), key.src.lo), uint64(key.bits))
 	}
 	return h<<3 | uint64(k) // kinds never clash: a span is of one kind
 }
@@ -144,6 +179,9 @@ func newIndex(rs *ruleset, chain int32) *chainIndex {
 			continue
 		}
 		x.keys[e.kind] = true
+		if e.kind == keyNet && !slices.Contains(x.nets, e.bits) {
+			x.nets = append(x.nets, e.bits)
+		}
 		x.spans[e.hash] = x.spans[e.hash].with(at)
 		if e.kind == keyList {
 			lists = append(lists, e.pos)
@@ -160,6 +198,7 @@ type entry struct {
 	kind keyKind
 	hash uint64
 	pos  int32
+	bits uint8
 }
 
 // entries are sorted by key, and by position under one key.
@@ -168,7 +207,7 @@ func (rs *ruleset) entries(rules []parsedRule) []entry {
 	for i := range rules {
 		key := rs.keyOf(&rules[i])
 		k := key.kind()
-		entries[i] = entry{k, key.hash(k), int32(i)}
+		entries[i] = entry{k, key.hash(k), int32(i), key.bits}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.hash, b.hash), cmp.Compare(a.pos, b.pos))
@@ -192,6 +231,12 @@ func (x *chainIndex) next(k *walk, s *state) int32 {
 			best = min(best, x.rules[c.from])
 		}
 	}
+	for _, n := range x.nets {
+		c := x.spans[(&ruleKey{src: s.src.and(k.w.rs.mask(n)), bits: n}).hash(keyNet)]
+		if at, _ := slices.BinarySearch(x.rules[c.from:c.to], s.pos); c.from+int32(at) < c.to {
+			best = min(best, x.rules[c.from+int32(at)])
+		}
+	}
 	return best
 }
 
@@ -201,7 +246,7 @@ func (x *chainIndex) find(k *walk, s *state) {
 	key := ruleKey{src: s.src, dst: s.dst, proto: uint32(k.packet.Protocol), port: uint32(s.dport)}
 	for kind := range keyKinds {
 		switch {
-		case !x.keys[kind]:
+		case !x.keys[kind], kind == keyNet: // next asks for each prefix
 		case kind == keyList:
 			x.near(s, x.known(k, s))
 		default:

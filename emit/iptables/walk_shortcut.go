@@ -59,7 +59,7 @@ func (k *walk) notes(s *state, from int32, r *parsedRule) {
 	if r != nil {
 		stays = r.flags&flagLeadsOn != 0 && (stays || r.do != doReturn)
 	}
-	if x := k.w.index[s.chain]; stays && (x == nil || !x.keys[keySrc] && !x.keys[keyList]) {
+	if x := k.w.index[s.chain]; stays && (x == nil || !x.keys[keySrc] && !x.keys[keyNet] && !x.keys[keyList]) {
 		return
 	}
 	c := k.noting
