@@ -72,6 +72,8 @@ const (
 	flagInserted
 	// flagLeadsOn is a rule for which ruleset.leadsOn holds.
 	flagLeadsOn
+	// flagFurniture is a rule that ruleParser.furniture knows.
+	flagFurniture
 )
 
 // builtins are the tables and their built-in chains.

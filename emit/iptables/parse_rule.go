@@ -111,6 +111,9 @@ func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags
 		flags |= flagOpaque
 		r.do, r.target = doNothing, p.rs.addTrouble(r.trouble)
 	}
+	if r.furniture(name) {
+		flags |= flagFurniture
+	}
 	p.store(id, flags, line)
 	return nil
 }

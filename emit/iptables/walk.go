@@ -95,12 +95,13 @@ func (rs *ruleset) builtin(table, name string) int32 {
 }
 
 // Own is a walker over the same rules that passes over the foreign ones: those
-// that are not in a chain of kube-proxy's and do not jump into one.
+// that are not in a chain of kube-proxy's and do not jump into one. Of kubelet's,
+// and of where they stand among ours, see furniture.go and order_firewall.go.
 func (w *walker) Own() emit.Walker {
-	o := *w
+	o := w.firewallFirst()
 	o.own = true
-	o.pool = &sync.Pool{New: func() any { return &walk{w: &o} }}
-	return &o
+	o.pool = &sync.Pool{New: func() any { return &walk{w: o} }}
+	return o
 }
 
 // Policy is what becomes of a packet for which a filter hook's rules decide

@@ -11,6 +11,9 @@ import (
 // matches asks a rule's conditions in the kernel's order, since some of them
 // act: recent enters the client into its list, and statistic parts the ways.
 func (k *walk) matches(s *state, r *parsedRule) (bool, error) {
+	if k.w.own && r.flags&flagFurniture != 0 && r.do == doDrop {
+		return k.dropsMarked(s, r), nil
+	}
 	conds := k.w.rs.conds[r.first : r.first+int32(r.n)]
 	for i := range conds {
 		c := &conds[i]

@@ -56,6 +56,7 @@ type state struct {
 	to           netip.AddrPort // dst and dport
 	in           string
 	mark         uint32
+	marked       uint32 // the bits of mark that rules have set
 	stage        stage
 	chain, pos   int32
 	top          int32 // frame, -1 in a base chain
@@ -223,7 +224,7 @@ func (k *walk) do(s *state, r *parsedRule) error {
 			k.endStage(s, eval.Policy)
 		}
 	case doMark:
-		s.mark = s.mark&^r.mask ^ r.value
+		s.setMark(r.value, r.mask)
 	case doAccept:
 		k.endStage(s, eval.Accept)
 	case doDrop:
@@ -278,6 +279,11 @@ func (k *walk) back(s *state) bool {
 	s.enter(f.chain, f.pos)
 	s.top = f.below
 	return true
+}
+
+func (s *state) setMark(value, mask uint32) {
+	s.mark = s.mark&^mask ^ value
+	s.marked = s.marked&^(mask|value) | s.mark&(mask|value)
 }
 
 func (s *state) rewriteDestination(to netip.AddrPort) {

@@ -1,0 +1,52 @@
+package iptables
+
+import "math/bits"
+
+// Furniture is what kubelet and kube-proxy keep in chains of kube-proxy's names
+// whatever the Services are. Its rules take part in every walk, but what they
+// match is no service's: nobody is blamed for a packet that arrives with
+// kubelet's mark, and no probe need be made of it.
+//
+//	filter KUBE-FIREWALL   -m mark --mark 0x8000/0x8000 -j DROP   kubelet, up to 1.27
+//	nat    KUBE-MARK-DROP  -j MARK --or-mark 0x8000               kubelet, up to 1.27
+//	KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT                       kubelet; empty, nothing jumps there
+//	KUBE-PROXY-CANARY                                             kube-proxy; likewise
+//
+// The bit is kubelet's --iptables-drop-bit, 15 unless it was set (KEP-3178).
+
+// ChainMarkDrop, in nat, is kubelet's: kube-proxies up to 1.25 jump to it to have
+// a packet dropped later, by kubelet's rule in SharedChain.
+const ChainMarkDrop = "KUBE-MARK-DROP"
+
+// emptyFurniture are the chains that mark something by being there.
+var emptyFurniture = map[string]bool{Canary: true, "KUBE-KUBELET-CANARY": true, "KUBE-IPTABLES-HINT": true}
+
+// furniture says whether a rule that was just read is part of the furniture.
+func (r *ruleParser) furniture(chain string) bool {
+	switch {
+	case emptyFurniture[chain]:
+		return true
+	case chain == ChainMarkDrop:
+		return r.table == "nat" && r.do == doMark
+	case chain == SharedChain:
+		return r.table == "filter" && r.do == doDrop && r.dropsOneMark()
+	}
+	return false
+}
+
+// dropsOneMark says that one bit of the mark is all that a rule asks.
+func (r *ruleParser) dropsOneMark() bool {
+	if len(r.plain) > 0 || len(r.conds) != 1 {
+		return false
+	}
+	c := r.conds[0]
+	return c.kind == condMark && !c.not && c.x == c.y && bits.OnesCount32(c.x) == 1
+}
+
+// dropsMarked says whether kubelet's rule of SharedChain drops a packet, when
+// the rules of other programs are passed over: only a mark that rules of ours
+// gave it counts. What arrives with the mark is between kubelet and the sender.
+func (k *walk) dropsMarked(s *state, r *parsedRule) bool {
+	c := &k.w.rs.conds[r.first]
+	return s.marked&c.y == c.x
+}
