@@ -22,10 +22,16 @@ type Engine struct {
 	// of before, for what must follow rules: UDP flows that are stale now. Nil
 	// for nothing. Its error is told, but changes nothing: the rules are right.
 	Flows func(ctx context.Context, before, after []*ir.Program) error
-	// Understand is asked, before any tool is given a line of a ruleset, whether
-	// all of them are understood: tools do more than a ruleset may say. Nil for
-	// rulesets that this process compiled.
-	Understand func(*emit.Ruleset) error
+	// Accept is asked whether a ruleset is what it says it is, before any tool is
+	// given a line of it: tools do more than a ruleset may say, and its rules may
+	// do other things than it promises. before is the ruleset in force, if it was
+	// accepted; nil else. A nil Accept is for rulesets that this process compiled,
+	// and so proved.
+	Accept func(before, after *emit.Ruleset) error
+	// AcceptedBy names who accepts, to remember in the state directory what was
+	// accepted: it is not asked about again while it has the same name. "" to ask
+	// always.
+	AcceptedBy string
 	// Root is where proc is; "" for "/".
 	Root string
 }

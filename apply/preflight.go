@@ -82,12 +82,3 @@ func (r *run) preflight(ctx context.Context) error {
 		return err
 	})
 }
-
-// understand refuses a ruleset that has more in it than rules: iptables-restore
-// runs what "--modprobe" names, and takes one line for several rules.
-func (r *run) understand() error {
-	if r.Understand == nil || r.after == nil {
-		return nil
-	}
-	return r.step("reading the ruleset", func() error { return r.Understand(r.after) })
-}

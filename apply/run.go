@@ -127,13 +127,17 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.planSysctls(); err != nil {
 		return err
 	}
-	if r.report.Plan.Empty() && len(r.sysctls.change) == 0 {
+	idle := r.report.Plan.Empty() && len(r.sysctls.change) == 0
+	if idle && r.inForce() {
+		return r.settle(ctx)
+	}
+	if err := r.accept(); err != nil {
+		return err
+	}
+	if idle {
 		return r.settle(ctx)
 	}
 	if err := r.strangers(); err != nil {
-		return err
-	}
-	if err := r.understand(); err != nil {
 		return err
 	}
 	err = r.step("checking the plan", func() error {
@@ -148,6 +152,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	return r.write(ctx)
 }
+
+// inForce says that the ruleset is the one of the record.
+func (r *run) inForce() bool { return r.record.ID != "" && r.record.Current == state.Sum(r.text) }
 
 // settle ends a run that has nothing to write to the kernel. The record is left
 // alone too unless it would say something else.

@@ -39,8 +39,10 @@ const (
 	childFile   = "child"
 	confirmFile = "confirm"
 	seenFile    = "seen"
-	rulesSuffix = ".rules"
-	undoSuffix  = ".undo"
+
+	acceptedFile = "accepted.json"
+	rulesSuffix  = ".rules"
+	undoSuffix   = ".undo"
 )
 
 func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
@@ -177,12 +179,12 @@ func (d *Dir) sweep() {
 }
 
 // fixed are the names of files that are there once at most.
-var fixed = map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true, seenFile: true}
+var fixed = map[string]bool{lockFile: true, recordFile: true, journalFile: true, childFile: true, confirmFile: true, seenFile: true, acceptedFile: true}
 
 // ours says whether a name is one that this package gives by content, or that
 // renameio gives to what it has not yet renamed.
 func ours(name string) bool {
-	for _, part := range []string{"." + recordFile, "." + journalFile, "." + confirmFile, "." + seenFile, rulesSuffix, undoSuffix} {
+	for _, part := range []string{"." + recordFile, "." + journalFile, "." + confirmFile, "." + seenFile, "." + acceptedFile, rulesSuffix, undoSuffix} {
 		if strings.Contains(name, part) {
 			return true
 		}

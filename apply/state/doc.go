@@ -12,6 +12,7 @@
 //	SHA256.rules      ruleset files, named by their content
 //	SHA256.undo       what the kernel held before the run of the journal
 //	seen              what the last run read from the kernel, to read less next time
+//	accepted.json     sums of rulesets that were proved, not to prove them again
 //
 // A journal is complete before the first write to the kernel: all that the
 // record needs is in it, and it becomes the record by being renamed. So a disk

@@ -69,9 +69,15 @@ func (d *Difference) walk(l *eval.Looks) (err error) {
 
 // First gives an error that tells the first difference, or nil. It is for text
 // that svcc has just made: see eval.Sample.
-func First(p *ir.Program, w emit.Walker) error {
+func First(p *ir.Program, w emit.Walker) error { return first(p, w, eval.Sample(p), eval.NewLooks(true)) }
+
+// Keeps is First for text that may have been changed since it was made: it sends
+// every probe.
+func Keeps(p *ir.Program, w emit.Walker) error { return first(p, w, eval.Probes(p), eval.NewLooks(false)) }
+
+func first(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.Looks) error {
 	var first error
-	_, err := compare(p, w, eval.Sample(p), eval.NewLooks(true), func(d Difference) bool {
+	_, err := compare(p, w, probes, l, func(d Difference) bool {
 		first = d
 		return false
 	})

@@ -94,35 +94,31 @@ func (a *applyCommand) ruleset(path string, text []byte, e *apply.Engine) (*emit
 	if err := a.compiledAlready(path); err != nil {
 		return nil, err
 	}
-	e.Understand = understand
 	rs, err := emit.Unmarshal(text)
 	if rs != nil && !a.flags.Changed("mode") {
 		a.aimAt(e, rs.Head.Mode)
 		e.Options.ChangeMode = true
 	}
 	switch {
-	case err == nil:
-		return rs, nil
-	case errors.Is(err, emit.ErrSeal) && a.unsealed:
-		return rs, nil
+	case err == nil, errors.Is(err, emit.ErrSeal) && a.unsealed:
+		return rs, a.prove(e, rs, path)
 	case errors.Is(err, emit.ErrSeal):
 		return nil, exit{exitRefused, fmt.Errorf("%s: %w; if that was on purpose, go on with --unsealed", path, err)}
 	}
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// understand reads all sections of a ruleset as verify does.
-func understand(rs *emit.Ruleset) error {
-	backend, ok := compiler.Backends[rs.Head.Mode]
-	if !ok {
-		return fmt.Errorf("the ruleset is of the mode %.20q, which is none", rs.Head.Mode)
+// prove has the engine hold a ruleset against its own Program before it is
+// written, unless --no-proof says that this is not wanted.
+func (a *applyCommand) prove(e *apply.Engine, rs *emit.Ruleset, path string) error {
+	if a.compileFlags.o.NoProof {
+		e.Accept = func(_, rs *emit.Ruleset) error { return compiler.Understand(rs) }
+		return nil
 	}
-	for _, f := range rs.Head.Families {
-		sections := slices.DeleteFunc(slices.Clone(rs.Sections), func(s emit.Section) bool { return s.Family != f })
-		if _, err := backend.Parse(f, sections); err != nil {
-			return fmt.Errorf("the ruleset: %w", err)
-		}
+	if len(rs.Programs) == 0 && len(rs.Sections) > 0 {
+		return exit{exitRefused, fmt.Errorf("%s: %w; to apply it unproved, go on with --no-proof", path, compiler.ErrBare)}
 	}
+	e.Accept, e.AcceptedBy = compiler.Prove, ownVersion()
 	return nil
 }
 
@@ -133,7 +129,7 @@ func (a *applyCommand) compiledAlready(path string) error {
 	all.register(set)
 	var wrong error
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "node" && f.Name != "mode" && a.flags.Changed(f.Name) && wrong == nil {
+		if !slices.Contains([]string{"node", "mode", "no-proof"}, f.Name) && a.flags.Changed(f.Name) && wrong == nil {
 			wrong = fmt.Errorf("--%s says how to compile, and %s is compiled already", f.Name, path)
 		}
 	})

@@ -1,9 +1,10 @@
-package cli
+package compiler_test
 
 import (
 	"strings"
 	"testing"
 
+	"svcc/compiler"
 	"svcc/emit"
 	"svcc/ir"
 )
@@ -12,7 +13,7 @@ import (
 // run, several rules in one, flags of the command.
 func TestUnderstand(t *testing.T) {
 	read := func(line string) error {
-		return understand(&emit.Ruleset{
+		return compiler.Understand(&emit.Ruleset{
 			Head: emit.Head{Mode: "iptables", Families: []ir.Family{ir.IPv4}},
 			Sections: []emit.Section{{Tool: emit.ToolTables, Family: ir.IPv4,
 				Text: []byte("*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-A - [0:0]\n" + line + "\nCOMMIT\n")}},

@@ -10,12 +10,12 @@ import (
 	"svcc/emit"
 )
 
-// No tool that restores, be it to test, is given a ruleset that is not understood.
-func TestUnderstandComesFirst(t *testing.T) {
+// No tool that restores, be it to test, is given a ruleset that is not accepted.
+func TestAcceptComesFirst(t *testing.T) {
 	w := newWorld(t)
-	no := errors.New("not understood")
+	no := errors.New("not accepted")
 	refusing := func(e *apply.Engine) {
-		e.Understand = func(*emit.Ruleset) error { return no }
+		e.Accept = func(_, _ *emit.Ruleset) error { return no }
 	}
 	before := len(w.kernel.Calls())
 	for _, with := range [][]func(*apply.Engine){{refusing}, {refusing, dryRun}} {
