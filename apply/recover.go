@@ -16,10 +16,10 @@ import (
 // same first; this is for a run that gets no further, because its input is
 // refused, and must leave the node old or new as a whole all the same.
 func (e *Engine) Recover(ctx context.Context) error {
-	if j, err := e.State.Journal(); j == nil || e.Options.DryRun {
+	if err := e.State.Check(); err != nil {
 		return err
 	}
-	if err := e.State.Check(); err != nil {
+	if j, err := e.State.Journal(); j == nil || e.Options.DryRun {
 		return err
 	}
 	e.recognize()

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -32,9 +31,6 @@ func (r *run) prepare(ctx context.Context, aim func(*run) error) error {
 	if err := r.read(); err != nil && mended == nil {
 		mended = err
 	}
-	if untrusted(mended) {
-		return mended
-	}
 	if err := aim(r); err != nil && (mended == nil || r.removing) {
 		return err
 	}
@@ -48,13 +44,6 @@ func (r *run) prepare(ctx context.Context, aim func(*run) error) error {
 		return err
 	}
 	return r.unite(ctx)
-}
-
-// untrusted says that others may have written what an error is about. A run that
-// removes goes on without a state that is damaged, but not by one that is a lie.
-func untrusted(err error) bool {
-	var u *state.UntrustedError
-	return errors.As(err, &u)
 }
 
 // read reads the record, and what it says to be in force.

@@ -29,6 +29,6 @@
 //
 // When reviewing a change here, look for: a path that is opened otherwise than by
 // openFile, something of a record or journal that is believed without being
-// checked, a file that is written in place, a rename whose file or directory is not synced, and a write between Begin and
-// Finish that needs space on the disk.
+// checked, a file that is written in place, a rename whose file or directory is
+// not synced, and a write between Begin and Finish that needs space on the disk.
 package state

@@ -157,8 +157,10 @@ func (d *Dir) names() ([]string, error) {
 	return again.Readdirnames(-1)
 }
 
-// Check looks at the directory, and at each file that is ours by its name. It is
-// an UntrustedError if others can change one, nil if there is none yet.
+// Check looks at the directory, at each file that is ours by its name, and at what
+// record and journal would have put back. It is an UntrustedError if others can
+// change or may have written one, nil if there is none yet. Damage is for those to
+// tell who need what is damaged.
 func (d *Dir) Check() error {
 	names, err := d.names()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -168,19 +170,29 @@ func (d *Dir) Check() error {
 		return err
 	}
 	for _, name := range names {
-		if !fixed[name] && !ours(name) {
-			continue
-		}
-		info, err := d.opened.root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a run that is under way was done with it
-		}
-		if err == nil {
-			err = checkFile(d.file(name), info)
-		}
-		if err != nil {
+		if err := d.checkName(name); err != nil {
 			return err
 		}
 	}
+	_, recordErr := d.Record()
+	_, journalErr := d.Journal()
+	var untrusted *UntrustedError
+	if errors.As(errors.Join(recordErr, journalErr), &untrusted) {
+		return untrusted
+	}
 	return nil
+}
+
+func (d *Dir) checkName(name string) error {
+	if !fixed[name] && !ours(name) {
+		return nil
+	}
+	info, err := d.opened.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a run that is under way was done with it
+	}
+	if err != nil {
+		return err
+	}
+	return checkFile(d.file(name), info)
 }
