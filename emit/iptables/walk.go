@@ -26,6 +26,8 @@ type walker struct {
 	index []*chainIndex    // of each chain; nil if it is short
 	own   bool             // foreign rules are passed over
 
+	chances []*chances // of each chain; nil if it has few
+
 	maxSteps int
 	pool     *sync.Pool // of *walk
 }
@@ -69,12 +71,14 @@ func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
 	if f != rs.family {
 		return nil, fmt.Errorf("rules of %s cannot be walked for %s", rs.family, f)
 	}
-	w := &walker{rs: rs, maxSteps: maxSteps, index: make([]*chainIndex, len(rs.chains))}
+	w := &walker{rs: rs, maxSteps: maxSteps, index: make([]*chainIndex, len(rs.chains)), chances: make([]*chances, len(rs.chains))}
 	for s := range w.base {
 		w.base[s] = rs.builtin(stages[s].table, stages[s].hook)
 	}
+	narrower := newNarrower(rs)
 	for c := range rs.chains {
 		w.index[c] = newIndex(rs, int32(c))
+		w.chances[c] = narrower.chain(int32(c))
 	}
 	for i := range rs.rules {
 		if r := &rs.rules[i]; rs.leadsOn(r) {

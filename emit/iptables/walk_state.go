@@ -152,6 +152,11 @@ func (k *walk) through(s *state) error {
 			}
 			continue
 		}
+		if k.only.IsValid() {
+			if lost, err := k.skip(s); lost || err != nil {
+				return err
+			}
+		}
 		from := s.pos
 		r := k.next(s)
 		if k.noting != nil {

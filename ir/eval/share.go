@@ -52,6 +52,9 @@ func (s Share) Mul(t Share) (Share, error) {
 	return Share{n, d}, nil
 }
 
+// Over is s/t, or ErrInexact; t must not be 0.
+func (s Share) Over(t Share) (Share, error) { return s.Mul(Share{t.den, t.num}) }
+
 // Rest is 1-s.
 func (s Share) Rest() Share {
 	if s.num == 0 {
