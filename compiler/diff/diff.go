@@ -110,7 +110,11 @@ func (c *comparison) run() ([]Change, error) {
 	}
 	var out []Change
 	if whole := flows[wholeNode]; len(c.node) > 0 || whole != nil {
-		out = append(out, c.change("", Changed, c.node, whole))
+		x, err := c.change("", Changed, c.node, whole)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
 	}
 	for i, p := range c.pairs {
 		reasons := p.reasons()
@@ -123,7 +127,11 @@ func (c *comparison) run() ([]Change, error) {
 		default:
 			reasons = []Reason{{What: "node options", Kind: Changed}}
 		}
-		out = append(out, c.change(p.some().PortName.String(), p.kind(), reasons, flows[i]))
+		x, err := c.change(p.some().PortName.String(), p.kind(), reasons, flows[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
 	}
 	return out, nil
 }
@@ -150,12 +158,13 @@ func (c *comparison) narrow() {
 	c.pairs = kept
 }
 
-func (c *comparison) change(name string, k Kind, reasons []Reason, f *folded) Change {
-	x := Change{Family: c.after.Family.String(), Service: name, Kind: k, Reasons: reasons, Flows: []Flow{}}
+func (c *comparison) change(name string, k Kind, reasons []Reason, f *folded) (x Change, err error) {
+	x = Change{Family: c.after.Family.String(), Service: name, Kind: k, Reasons: reasons, Flows: []Flow{}}
 	if f != nil {
-		x.Flows, x.Packets = f.fold(), f.packets
+		x.Packets = f.packets
+		x.Flows, err = f.fold()
 	}
-	return x
+	return x, err
 }
 
 // family puts an empty Program where a family is missing.

@@ -27,7 +27,9 @@ const wholeNode = -1
 type observed struct {
 	from, to      string
 	plain         bool // from is just "pod", "node" or "outside"
+	probe         eval.Probe
 	before, after eval.Outcome
+	whole         bool // the outcomes have every endpoint
 }
 
 // packetKey tells packets apart; a node's addresses are its own and at most one
@@ -46,14 +48,17 @@ type change struct {
 
 // folded are the packets of one service port that differ.
 type folded struct {
+	of      outcomes
 	packets int
 	seen    map[packetKey]bool
 	kinds   map[change]map[packetKey]observed
 }
 
-// outcomes tells what becomes of packets: a Program, or rules.
+// outcomes shows what becomes of packets on both sides: Look at all of it, or at
+// enough of it to see whether it differs.
 type outcomes interface {
-	Outcome(p eval.Packet, h eval.Host) (eval.Outcome, error)
+	Look(p eval.Probe) (before, after eval.Outcome, whole bool, err error)
+	Whole(p eval.Probe) (before, after eval.Outcome, err error)
 }
 
 // flows sends the probes of all pairs, of the old side and of the new, through
@@ -62,7 +67,7 @@ func (c *comparison) flows(everything bool) (map[int]*folded, error) {
 	if len(c.pairs) == 0 && !everything {
 		return nil, nil
 	}
-	s := sender{comparison: c, before: eval.NewProgram(c.before), after: eval.NewProgram(c.after), everything: everything, out: map[int]*folded{}}
+	s := newSender(c, eval.NewPair(c.before, c.after), everything)
 	old := s.side(c.before, func(p pair) *ir.ServicePort { return p.old })
 	new := s.side(c.after, func(p pair) *ir.ServicePort { return p.new })
 	err := s.send(old, newClients(old, new))
@@ -75,9 +80,14 @@ func (c *comparison) flows(everything bool) (map[int]*folded, error) {
 // sender sends probes and keeps what differs.
 type sender struct {
 	*comparison
-	before, after outcomes
-	everything    bool // also what aims at no service
-	out           map[int]*folded
+	of         outcomes
+	everything bool // also what aims at no service
+	out        map[int]*folded
+	kinds      map[*ir.ServicePort]map[claim]ir.FrontendKind
+}
+
+func newSender(c *comparison, of outcomes, everything bool) *sender {
+	return &sender{comparison: c, of: of, everything: everything, out: map[int]*folded{}, kinds: map[*ir.ServicePort]map[claim]ir.FrontendKind{}}
 }
 
 // side is the part of a Program that one side of the pairs is.
@@ -107,16 +117,13 @@ func (s *sender) send(part *ir.Program, who clients) error {
 		if probe.Service == "" && !s.everything {
 			continue
 		}
-		before, err := s.before.Outcome(probe.Packet, probe.Host)
-		if err != nil {
+		o := observed{probe: probe}
+		var err error
+		if o.before, o.after, o.whole, err = s.of.Look(probe); err != nil {
 			return fmt.Errorf("%s: %w", probe, err)
 		}
-		after, err := s.after.Outcome(probe.Packet, probe.Host)
-		if err != nil {
-			return fmt.Errorf("%s: %w", probe, err)
-		}
-		if s.differ(probe.Packet, before, after) {
-			s.keep(place[probe.Service], probe, who, before, after)
+		if s.differ(probe.Packet, o.before, o.after) {
+			s.keep(place[probe.Service], who, o)
 		}
 	}
 	return nil
@@ -137,18 +144,18 @@ func (s *sender) differ(p eval.Packet, before, after eval.Outcome) bool {
 const manyKept = 32
 
 // keep notes a packet, once; that it is a plain one on either side counts.
-func (s *sender) keep(i int, probe eval.Probe, who clients, before, after eval.Outcome) {
+func (s *sender) keep(i int, who clients, o observed) {
 	f := s.out[i]
 	if f == nil {
-		f = &folded{seen: map[packetKey]bool{}, kinds: map[change]map[packetKey]observed{}}
+		f = &folded{of: s.of, seen: map[packetKey]bool{}, kinds: map[change]map[packetKey]observed{}}
 		s.out[i] = f
 	}
-	o := observed{to: destination(probe.Packet), before: before, after: after}
+	o.to = destination(o.probe.Packet)
 	if i != wholeNode {
-		o.to = s.pairs[i].destination(probe.Packet)
+		o.to = s.destination(s.pairs[i], o.probe.Packet)
 	}
-	o.from, o.plain = who.name(probe)
-	k := packetKey{probe.Packet, probe.Host.Addrs[0], len(probe.Host.Addrs)}
+	o.from, o.plain = who.name(o.probe)
+	k := packetKey{o.probe.Packet, o.probe.Host.Addrs[0], len(o.probe.Host.Addrs)}
 	if !f.seen[k] {
 		f.seen[k] = true
 		f.packets++
@@ -264,17 +271,14 @@ func oddities(probe eval.Probe, standard eval.Host) string {
 
 // destination names where a packet goes, by the kind of the frontend that it
 // meets; by both if that differs, in their order.
-func (p pair) destination(packet eval.Packet) string {
+func (s *sender) destination(p pair, packet eval.Packet) string {
 	var kinds []ir.FrontendKind
-	for _, s := range []*ir.ServicePort{p.old, p.new} {
-		if s == nil || s.Protocol != packet.Protocol {
+	for _, port := range []*ir.ServicePort{p.old, p.new} {
+		if port == nil {
 			continue
 		}
-		i := slices.IndexFunc(s.Frontends, func(f ir.Frontend) bool {
-			return f.Port == packet.Dst.Port() && (f.Addr == packet.Dst.Addr() || f.Kind == ir.NodePort)
-		})
-		if i >= 0 {
-			kinds = append(kinds, s.Frontends[i].Kind)
+		if k, found := s.kindAt(port, packet); found {
+			kinds = append(kinds, k)
 		}
 	}
 	slices.Sort(kinds)
@@ -283,6 +287,28 @@ func (p pair) destination(packet eval.Packet) string {
 		names = append(names, k.String())
 	}
 	return strings.TrimSpace(strings.Join(names, "/") + " " + destination(packet))
+}
+
+// kindAt is the kind of a service port's frontend that a packet meets.
+func (s *sender) kindAt(port *ir.ServicePort, p eval.Packet) (ir.FrontendKind, bool) {
+	if s.kinds[port] == nil {
+		m := map[claim]ir.FrontendKind{}
+		for _, f := range port.Frontends {
+			at := claim{f.Addr, f.Port, port.Protocol}
+			if f.Kind == ir.NodePort {
+				at.addr = netip.Addr{}
+			}
+			if _, taken := m[at]; !taken {
+				m[at] = f.Kind
+			}
+		}
+		s.kinds[port] = m
+	}
+	k, found := s.kinds[port][claim{p.Dst.Addr(), p.Dst.Port(), p.Protocol}]
+	if !found {
+		k, found = s.kinds[port][claim{port: p.Dst.Port(), proto: p.Protocol}]
+	}
+	return k, found
 }
 
 func destination(p eval.Packet) string { return p.Dst.String() + "/" + p.Protocol.String() }
@@ -295,7 +321,7 @@ type flowKey struct {
 
 // fold makes flows of packets: those of pods, the node and strangers first,
 // then others if their change is of a kind that none of those shows.
-func (f *folded) fold() []Flow {
+func (f *folded) fold() ([]Flow, error) {
 	byKey := map[flowKey]*Flow{}
 	for kind, packets := range f.kinds {
 		shown := kind
@@ -303,6 +329,12 @@ func (f *folded) fold() []Flow {
 			continue
 		}
 		for _, o := range first(packets) {
+			if !o.whole {
+				var err error
+				if o.before, o.after, err = f.of.Whole(o.probe); err != nil {
+					return nil, fmt.Errorf("%s: %w", o.probe, err)
+				}
+			}
 			before, after := fates(o.before, o.after)
 			k := flowKey{kind.plain, o.to, before.Text, after.Text}
 			if byKey[k] == nil {
@@ -323,7 +355,7 @@ func (f *folded) fold() []Flow {
 	for i, k := range keys {
 		out[i] = *byKey[k]
 	}
-	return out
+	return out, nil
 }
 
 // compareClients puts pods first, then the node, then strangers, then others.

@@ -75,18 +75,45 @@ func (l *liveFamily) rule(x Rule) {
 	c.Reasons[i].Subject = strconv.Itoa(n + 1)
 }
 
-// walked makes a Walker, or none, tell outcomes.
-type walked struct{ emit.Walker }
+// walked is a node's rules before, and a Program after.
+type walked struct {
+	rules emit.Walker
+	spec  *eval.Evaluator
+	looks *eval.Looks
+}
 
-func (w walked) Outcome(p eval.Packet, h eval.Host) (eval.Outcome, error) { return w.Walk(p, h) }
+// Look implements outcomes.
+func (w walked) Look(p eval.Probe) (before, after eval.Outcome, whole bool, err error) {
+	narrow, ok := w.rules.(emit.NarrowWalker)
+	p.One = p.One && ok
+	after, to, err := w.spec.Look(nil, p, w.looks)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if ok {
+		before, err = narrow.WalkTo(nil, p.Packet, p.Host, to)
+	} else {
+		before, err = w.rules.Walk(p.Packet, p.Host)
+	}
+	return before, after, !to.IsValid(), err
+}
+
+// Whole implements outcomes.
+func (w walked) Whole(p eval.Probe) (before, after eval.Outcome, err error) {
+	if before, err = w.rules.Walk(p.Packet, p.Host); err != nil {
+		return nil, nil, err
+	}
+	after, err = w.spec.Outcome(p.Packet, p.Host)
+	return before, after, err
+}
 
 // packets sends the Program's probes through the node's rules.
 func (l *liveFamily) packets(p *ir.Program, live emit.Walker) error {
 	bare := &ir.Program{Family: p.Family, Node: p.Node, Options: p.Options}
 	c := comparison{before: bare, after: p, pairs: match(nil, p.Services)}
-	s := sender{comparison: &c, before: walked{live}, after: eval.NewProgram(p), everything: true, out: map[int]*folded{}}
-	if live == nil {
-		s.before = eval.NewProgram(bare)
+	s := newSender(&c, eval.NewPair(bare, p), true)
+	if live != nil {
+		s.of = walked{live, eval.NewProgram(p), eval.NewLooks(false)}
 	}
 	if err := s.send(p, newClients(p, p)); err != nil {
 		return fmt.Errorf("the node's rules of %s: %w", p.Family, err)
@@ -97,7 +124,11 @@ func (l *liveFamily) packets(p *ir.Program, live emit.Walker) error {
 			name = p.Services[i].PortName.String()
 		}
 		x := l.of(name)
-		x.Flows, x.Packets = f.fold(), f.packets
+		var err error
+		if x.Flows, err = f.fold(); err != nil {
+			return err
+		}
+		x.Packets = f.packets
 	}
 	return nil
 }

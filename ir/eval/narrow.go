@@ -82,3 +82,82 @@ func (c choices) telling(client netip.Addr) int {
 	}
 	return len(c.endpoints) / 2
 }
+
+// Pair looks at packets as two Programs see them.
+type Pair struct {
+	before, after *Evaluator
+	looks         [2]*Looks
+	parts         map[lists]int // where two lists part
+}
+
+// lists are two lists of endpoints.
+type lists struct {
+	first, other *ir.Endpoint
+	n, m         int
+}
+
+// NewPair is for the Programs of two states of a node.
+func NewPair(before, after *ir.Program) *Pair {
+	return &Pair{NewProgram(before), NewProgram(after), [2]*Looks{NewLooks(false), NewLooks(false)}, map[lists]int{}}
+}
+
+// Whole gives both outcomes of a probe's packet.
+func (x *Pair) Whole(p Probe) (before, after Outcome, err error) {
+	if before, err = x.before.Outcome(p.Packet, p.Host); err != nil {
+		return nil, nil, err
+	}
+	after, err = x.after.Outcome(p.Packet, p.Host)
+	return before, after, err
+}
+
+// Look is Whole, or less of it: at one endpoint of each side, where they differ if
+// the sides choose from other endpoints. It says whether it is the whole.
+func (x *Pair) Look(p Probe) (before, after Outcome, whole bool, err error) {
+	hb, ha := x.before.on(p.Host), x.after.on(p.Host)
+	b, err := x.before.choices(p.Packet, hb)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	a, err := x.after.choices(p.Packet, ha)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	nb, na := x.looks[0].narrowly(&p, b), x.looks[1].narrowly(&p, a)
+	if whole = !nb && !na || !nb && len(b.endpoints) > 0 || !na && len(a.endpoints) > 0; whole {
+		before, after, err = x.Whole(p)
+		return before, after, true, err
+	}
+	if before, err = x.before.outcome(nil, p.Packet, hb, b, b.at(x.place(p, b, a))); err == nil {
+		after, err = x.after.outcome(nil, p.Packet, ha, a, a.at(x.place(p, a, b)))
+	}
+	return before, after, false, err
+}
+
+// at is the endpoint at a place; none of none.
+func (c choices) at(i int) []ir.Endpoint {
+	if len(c.endpoints) == 0 {
+		return nil
+	}
+	return c.endpoints[i : i+1]
+}
+
+// place is where to look at a side's endpoints: where they part from the other's,
+// else at the client.
+func (x *Pair) place(p Probe, c, other choices) int {
+	if len(c.endpoints) == 0 || len(other.endpoints) == 0 {
+		return len(c.endpoints) / 2
+	}
+	n := min(len(c.endpoints), len(other.endpoints))
+	key := lists{&c.endpoints[0], &other.endpoints[0], len(c.endpoints), len(other.endpoints)}
+	i, known := x.parts[key]
+	if !known {
+		for i < n && c.endpoints[i].AddrPort() == other.endpoints[i].AddrPort() {
+			i++
+		}
+		x.parts[key] = i
+	}
+	if i < n {
+		return i
+	}
+	return c.telling(p.Packet.Src.Addr())
+}
