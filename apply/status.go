@@ -6,6 +6,7 @@ import (
 
 	"svcc/apply/state"
 	"svcc/emit"
+	"svcc/ir"
 )
 
 // Condition is how the kernel stands to the record.
@@ -25,11 +26,15 @@ const (
 type Status struct {
 	Condition Condition      `json:"condition"`
 	Record    state.Record   `json:"record"`
-	Services  []string       `json:"services"`          // of which rules differ, sorted
+	Services  []string       `json:"services"`          // that the changes name, sorted; cmd adds those that packets show
 	Changes   []Change       `json:"changes"`           // what would bring the kernel to the record
 	Sysctls   []string       `json:"sysctls,omitempty"` // needed settings that are not so
 	Waits     bool           `json:"waits_to_be_confirmed,omitempty"`
 	Journal   *state.Journal `json:"journal,omitempty"`
+	// Unknown is why Services may lack some: packets could not be followed.
+	Unknown string `json:"services_unknown,omitempty"`
+	// Promised is what the record promises; nil if it does not say.
+	Promised []*ir.Program `json:"-"`
 }
 
 // Status compares the kernel with the record. It writes nothing and needs no
@@ -46,7 +51,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Record = r.record
+	s.Record, s.Promised = r.record, r.promised
 	if s.Journal, err = e.State.Journal(); err != nil {
 		return s, err
 	}

@@ -1,6 +1,8 @@
 package iptables
 
 import (
+	"slices"
+
 	"svcc/apply"
 	rules "svcc/emit/iptables"
 )
@@ -115,7 +117,8 @@ func (l *lister) trim(a, b []string) ([]string, []string) {
 }
 
 // hooks lists a hook only if it is not simply put to another place, or if
-// nothing but places change.
+// nothing but places change: all of them where a rule of somebody else's keeps
+// packets from them.
 func (l *lister) hooks(h *hookChange) {
 	was, is := make([]string, 0, len(h.remove)), make([]string, 0, len(h.insert))
 	for _, r := range h.remove {
@@ -127,6 +130,11 @@ func (l *lister) hooks(h *hookChange) {
 			r = h.insert[len(h.insert)-1-i] // they are inserted from the last on
 		}
 		is = append(is, "-A "+h.chain+" "+r.rule)
+	}
+	if slices.Equal(l.canonical(was), l.canonical(is)) {
+		l.each(h.chain, was, false)
+		l.each(h.chain, is, true)
+		return
 	}
 	l.differ(h.chain, was, is)
 }

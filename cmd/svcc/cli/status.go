@@ -19,8 +19,10 @@ func newStatus(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Compare this node's rules with the record",
-		Long:  "Compare this node's rules with what was recorded when they were applied. Exit code 0: as recorded; 1: not so, and which services it is about.",
-		Args:  cobra.NoArgs,
+		Long: "Compare this node's rules with what was recorded when they were applied. Where they differ, packets are sent through the rules of\n" +
+			"the kernel, and each service is named that the rules that differ name, or of which packets are handled otherwise than recorded.\n" +
+			"Nothing is changed. Exit code 0: as recorded; 1: not so.",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			en, err := e.engine(s, false, false)
 			if err != nil {
@@ -32,6 +34,7 @@ func newStatus(s streams) *cobra.Command {
 			if err != nil {
 				return applied(err)
 			}
+			addAffected(ctx, en, &st)
 			if err := showStatus(s.out, st, asJSON, rules); err != nil {
 				return err
 			}
@@ -43,7 +46,7 @@ func newStatus(s streams) *cobra.Command {
 	}
 	e.registerState(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&rules, "rules", false, "show each rule that differs")
+	cmd.Flags().BoolVar(&rules, "rules", false, "show each rule that differs: + missing from the kernel, - in the kernel but not recorded")
 	return cmd
 }
 
@@ -60,7 +63,11 @@ func showStatus(w io.Writer, st apply.Status, asJSON, rules bool) error {
 	for _, name := range st.Services {
 		fmt.Fprintf(w, "  service %s\n", strings.Map(printable, name))
 	}
-	if rules {
+	if st.Unknown != "" {
+		fmt.Fprintf(w, "  there may be more services: %s\n", diag.Plain(st.Unknown))
+	}
+	if rules && len(st.Changes) > 0 {
+		fmt.Fprintln(w, "rules (+ missing from the kernel, - in the kernel but not recorded):")
 		for _, c := range st.Changes {
 			fmt.Fprintf(w, "  %s\n", strings.Map(printable, c.String()))
 		}
