@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -26,6 +27,10 @@ type Backend interface {
 	// Hook adds the jumps from the built-in chains to a section without them.
 	Hook(s Section) Section
 }
+
+// ErrUnreadable is in the error of a walk that met a rule of a node's dump which
+// is of a chain of ours and could not be read. Other packets are none the worse.
+var ErrUnreadable = errors.New("a rule cannot be read")
 
 // ParseHooked is b.Parse of sections that have the jumps from the built-in
 // chains only if hooked; else they are added first.

@@ -58,16 +58,16 @@ create KUBE-ODD hash:ip family inet6 hashsize 1024 maxelem 65536
 
 // ours is what is to be found in all that, whatever the order of the tools.
 var ours = []Section{
-	{ToolSets, ir.IPv4, []byte("create KUBE-CLUSTER-IP hash:ip,port family inet hashsize 1024 maxelem 65536 bucketsize 12 initval 0xd96cc7c7\nadd KUBE-CLUSTER-IP 10.96.0.10,tcp:80\n")},
-	{ToolTables, ir.IPv4, []byte(tables4)},
-	{ToolAddresses, ir.IPv4, []byte("address replace 10.96.0.10/32 dev kube-ipvs0\n")},
-	{ToolServers, ir.IPv4, []byte("-A -t 10.96.0.10:80 -s rr\n-a -t 10.96.0.10:80 -r 10.244.1.5:8080 -m -w 1\n")},
-	{ToolSets, ir.IPv6, []byte("create KUBE-6-NODE-PORT-TCP bitmap:port range 0-65535\nadd KUBE-6-NODE-PORT-TCP 30080\n" +
+	{Tool: ToolSets, Family: ir.IPv4, Text: []byte("create KUBE-CLUSTER-IP hash:ip,port family inet hashsize 1024 maxelem 65536 bucketsize 12 initval 0xd96cc7c7\nadd KUBE-CLUSTER-IP 10.96.0.10,tcp:80\n")},
+	{Tool: ToolTables, Family: ir.IPv4, Text: []byte(tables4)},
+	{Tool: ToolAddresses, Family: ir.IPv4, Text: []byte("address replace 10.96.0.10/32 dev kube-ipvs0\n")},
+	{Tool: ToolServers, Family: ir.IPv4, Text: []byte("-A -t 10.96.0.10:80 -s rr\n-a -t 10.96.0.10:80 -r 10.244.1.5:8080 -m -w 1\n")},
+	{Tool: ToolSets, Family: ir.IPv6, Text: []byte("create KUBE-6-NODE-PORT-TCP bitmap:port range 0-65535\nadd KUBE-6-NODE-PORT-TCP 30080\n" +
 		"create KUBE-6-CLUSTER-IP hash:ip,port family inet6 hashsize 1024 maxelem 65536 comment\nadd KUBE-6-CLUSTER-IP fd00:96::10,tcp:80\n" +
 		"create KUBE-ODD hash:ip family inet6 hashsize 1024 maxelem 65536\n")},
-	{ToolTables, ir.IPv6, []byte(tables6)},
-	{ToolAddresses, ir.IPv6, []byte("address replace fd00:96::10/128 dev kube-ipvs0\n")},
-	{ToolServers, ir.IPv6, []byte("-A -t [fd00:96::10]:80 -s rr -p 10800 -M 128\n-a -t [fd00:96::10]:80 -r [fd00:244::5]:8080 -m -w 1\n")},
+	{Tool: ToolTables, Family: ir.IPv6, Text: []byte(tables6)},
+	{Tool: ToolAddresses, Family: ir.IPv6, Text: []byte("address replace fd00:96::10/128 dev kube-ipvs0\n")},
+	{Tool: ToolServers, Family: ir.IPv6, Text: []byte("-A -t [fd00:96::10]:80 -s rr -p 10800 -M 128\n-a -t [fd00:96::10]:80 -r [fd00:244::5]:8080 -m -w 1\n")},
 }
 
 func TestVirtualDump(t *testing.T) {

@@ -14,6 +14,9 @@ type Section struct {
 	Tool   string // one of the Tool constants
 	Family ir.Family
 	Text   []byte
+	// Dump says that a tool printed the text of a node whose rules may be anybody's,
+	// so that not all of it can be expected to be understood.
+	Dump bool
 }
 
 // The tools whose syntax sections are in.

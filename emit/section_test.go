@@ -11,7 +11,9 @@ import (
 // What one file holds of both families is put together, in the order in which it
 // is safe to load, and the sections stay as they are.
 func TestFiles(t *testing.T) {
-	section := func(tool string, f ir.Family, text string) Section { return Section{tool, f, []byte(text)} }
+	section := func(tool string, f ir.Family, text string) Section {
+		return Section{Tool: tool, Family: f, Text: []byte(text)}
+	}
 	in := []Section{
 		section(ToolServers, ir.IPv4, "-A v4\n"), section(ToolAddresses, ir.IPv4, "link add x type dummy\naddress replace a4\n"),
 		section(ToolTables, ir.IPv4, "*t4\n"), section(ToolSets, ir.IPv4, "create s4\n"),

@@ -149,7 +149,7 @@ var modules = []module{
 		{"--vproto", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedProto, v) }},
 	}},
 	// Bridges are not modelled: no packet comes in by a port of one.
-	{name: "physdev", around: true, options: []option{{"--physdev-is-in", false, true, func(r *ruleParser, _ string) string {
+	{name: "physdev", options: []option{{"--physdev-is-in", false, true, func(r *ruleParser, _ string) string {
 		r.add(condition{kind: condNever})
 		return ""
 	}}}},

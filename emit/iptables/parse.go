@@ -34,6 +34,7 @@ type ruleset struct {
 	nameIDs  map[string]uint32
 	troubles []string // why rules are opaque
 	around   *Around  // nil where there is nothing but rules
+	dump     bool     // what a node has, of whatever programs; see parse_dump.go
 }
 
 // parsedChain is a chain of one table, or a place for one that was deleted.
@@ -122,6 +123,7 @@ func parseSections(f ir.Family, sections []emit.Section, a *Around) (*walker, er
 		if s.Tool != Tool || s.Family != f {
 			return nil, fmt.Errorf("section %s %s: not one that %s loads for %s", s.Tool, s.Family, Tool, f)
 		}
+		p.rs.dump = p.rs.dump || s.Dump
 		if err := p.read(string(s.Text)); err != nil {
 			return nil, fmt.Errorf("section %s %s: %w", s.Tool, s.Family, err)
 		}
@@ -190,6 +192,8 @@ func (p *parser) readLine(line string) error {
 	case line == "COMMIT":
 		p.table = ""
 		return nil
+	case p.strange():
+		return nil
 	case line[0] == ':':
 		return p.chainLine(line[1:])
 	case line[0] == '-' || line[0] == '[':
@@ -202,8 +206,10 @@ func (p *parser) openTable(name string) error {
 	switch {
 	case p.table != "":
 		return fmt.Errorf("table %s opens before COMMIT of table %s", quote(name), p.table)
-	case builtins[name] == nil:
+	case builtins[name] == nil && !p.rs.dump:
 		return fmt.Errorf("table %s is unknown", quote(name))
+	case p.seen[name] && p.rs.dump:
+		return fmt.Errorf("table %s is there twice, as where two nodes or iptables-legacy-save and iptables-nft-save were saved to one file: give one", quote(name))
 	case p.seen[name]:
 		return fmt.Errorf("table %s opens again", name)
 	}
@@ -218,6 +224,10 @@ func (p *parser) openTable(name string) error {
 	}
 	return nil
 }
+
+// strange says that the open table is one of a dump that no Service has to do
+// with, and that is not known.
+func (p *parser) strange() bool { return builtins[p.table] == nil }
 
 func (p *parser) addChain(c parsedChain) {
 	c.table, c.line = p.table, p.line
@@ -259,7 +269,7 @@ func (p *parser) newChain(name string) error {
 	switch {
 	case len(name) > maxChainName:
 		return fmt.Errorf("chain name %s is longer than %d bytes", quote(name), maxChainName)
-	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || foreignTargets[name]:
+	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || foreignTargets[name] && !p.rs.dump:
 		return fmt.Errorf("%s cannot be a chain's name", quote(name))
 	}
 	if id, ok := p.byName[name]; ok {

@@ -12,6 +12,9 @@ func (r *parsedRule) jumps() bool { return r.do == doJump || r.do == doGoto }
 func (p *parser) finish() (*ruleset, error) {
 	rs := p.rs
 	rs.order()
+	if rs.dump {
+		rs.even()
+	}
 	d := depths{rs: rs, depth: make([]int32, len(rs.chains))}
 	for c := range rs.chains {
 		if err := d.visit(int32(c), 0); err != nil {

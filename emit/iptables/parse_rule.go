@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -94,9 +95,7 @@ func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags
 	}
 	r := &p.rule
 	r.reset(toks)
-	if err := r.read(); err != nil {
-		return err
-	}
+	r.read()
 	r.check()
 	if !ours(name) && !r.jumpsToOurs() {
 		flags |= flagForeign
@@ -104,18 +103,35 @@ func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags
 	if r.do == doReject && r.value != 0 && flags&flagForeign == 0 {
 		r.fail("REJECT has no model but for port unreachable")
 	}
-	if r.trouble != "" {
-		if flags&flagForeign == 0 && (p.table == "nat" || p.table == "filter") {
-			return fmt.Errorf("%s: %s", quote(line), r.trouble)
-		}
-		flags |= flagOpaque
-		r.do, r.target = doNothing, p.rs.addTrouble(r.trouble)
-	}
 	if r.furniture(name) {
 		flags |= flagFurniture
 	}
+	if r.trouble != "" {
+		opaque, err := r.unread(line, flags&flagForeign != 0)
+		if err != nil {
+			return err
+		}
+		flags |= opaque
+	}
 	p.store(id, flags, line)
 	return nil
+}
+
+// unread decides what becomes of a rule with a trouble. Of a dump it is opaque in
+// a chain of somebody else's, and broken in one of ours. Elsewhere it is an error
+// in a chain of ours, and if its target is nowhere.
+func (r *ruleParser) unread(line string, foreign bool) (ruleFlags, error) {
+	switch {
+	case r.undeclared && !r.rs.dump:
+		return 0, errors.New(r.trouble)
+	case foreign || r.table != "nat" && r.table != "filter":
+		r.do, r.target = doNothing, r.rs.addTrouble(r.trouble)
+		return flagOpaque, nil
+	case r.rs.dump:
+		r.broken()
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%s: %s", quote(line), r.trouble)
 }
 
 func (r *ruleParser) jumpsToOurs() bool {
@@ -176,6 +192,8 @@ type ruleParser struct {
 	value   uint32
 	mask    uint32
 	trouble string
+	// undeclared says that the trouble is the target, which no table could load.
+	undeclared bool
 }
 
 func (r *ruleParser) reset(toks []token) {
@@ -200,7 +218,7 @@ func (r *ruleParser) word(of string) string {
 	return t.text
 }
 
-func (r *ruleParser) read() error {
+func (r *ruleParser) read() {
 	for len(r.toks) > 0 {
 		t := r.toks[0]
 		r.toks = r.toks[1:]
@@ -211,20 +229,16 @@ func (r *ruleParser) read() error {
 			r.not = true
 			continue
 		}
-		if err := r.option(t); err != nil {
-			return err
-		}
+		r.option(t)
 		r.not = false
 	}
 	if r.not {
 		r.fail("! at the end")
 	}
-	return nil
 }
 
-// option reads an option and its values. Only what makes the text unloadable
-// whatever the rule means is an error.
-func (r *ruleParser) option(t token) error {
+// option reads an option and its values.
+func (r *ruleParser) option(t token) {
 	switch t.text {
 	case "-s", "--source", "--src":
 		r.address(condSrc, r.word(t.text))
@@ -243,14 +257,13 @@ func (r *ruleParser) option(t token) error {
 		}
 		r.load(r.word(t.text))
 	case "-j", "--jump", "-g", "--goto":
-		return r.setTarget(r.word(t.text), t.text)
+		r.setTarget(r.word(t.text), t.text)
 	case "-c", "--set-counters":
 		r.word(t.text)
 		r.word(t.text)
 	default:
 		r.moduleOption(t)
 	}
-	return nil
 }
 
 // load reads -m NAME.
@@ -349,32 +362,31 @@ func (r *ruleParser) latest(k condKind) *condition {
 	return nil
 }
 
-func (r *ruleParser) setTarget(name, option string) error {
+func (r *ruleParser) setTarget(name, option string) {
 	if r.not || r.target >= 0 || r.to != nil {
 		r.fail("%s %s: a second target, or !", option, quote(name))
-		return nil
+		return
 	}
+	id, declared := r.byName[name]
 	jumps := option == "-j" || option == "--jump"
 	if t := targetNamed(name); t != nil && jumps {
 		r.to, r.do = t, t.do
-		return nil
+		return
 	}
-	if foreignTargets[name] && jumps {
-		r.fail("target %s has no model", name)
-		return nil
-	}
-	id, ok := r.byName[name]
 	switch {
-	case !ok:
-		return fmt.Errorf("jumps to %s, which is neither a target nor a chain declared in table %s", quote(name), r.table)
+	case foreignTargets[name] && jumps && !declared:
+		r.fail("target %s has no model", name)
+	case !declared:
+		r.undeclared = true
+		r.fail("jumps to %s, which is neither a target nor a chain declared in table %s", quote(name), r.table)
 	case r.rs.chains[id].builtin:
-		return fmt.Errorf("jumps to %s, which is a built-in chain", name)
+		r.undeclared = true
+		r.fail("jumps to %s, which is a built-in chain", name)
+	default:
+		if r.target, r.do = id, doJump; !jumps {
+			r.do = doGoto
+		}
 	}
-	r.target, r.do = id, doJump
-	if !jumps {
-		r.do = doGoto
-	}
-	return nil
 }
 
 // check asks what only the whole rule can answer.

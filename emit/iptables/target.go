@@ -16,6 +16,7 @@ const (
 	doMark // mark = mark &^ mask ^ value
 	doDNAT
 	doMasquerade
+	doBroken // see ruleParser.broken
 )
 
 // target is what -j names beside chains.

@@ -246,6 +246,8 @@ func (k *walk) do(s *state, r *parsedRule) error {
 	case doMasquerade:
 		k.rewriteSource(s)
 		k.endStage(s, eval.Accept)
+	case doBroken:
+		return k.w.rs.errBroken(r)
 	}
 	return nil
 }

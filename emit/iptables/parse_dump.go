@@ -1,0 +1,97 @@
+package iptables
+
+import (
+	"fmt"
+	"math"
+
+	"svcc/emit"
+	"svcc/ir/eval"
+)
+
+// What is read of a node's dump is read with more patience than what svcc wrote:
+// a rule of ours that is not understood is broken, and stops only the packets
+// that meet it; a target that nobody declared is some extension's; and shares
+// that a coarse probability stands for are those that its place in a chain asks
+// for.
+
+// likelyCause is why the tool that prints rules may not understand them itself.
+const likelyCause = "an iptables of another version than the one that printed it may have written it: " +
+	"print the rules with the one that kube-proxy uses"
+
+// broken has a rule of ours fail the packets that match what is understood of it.
+func (r *ruleParser) broken() {
+	r.do, r.target = doBroken, r.rs.addTrouble(r.trouble)
+}
+
+// errBroken is what happens to a packet that meets a broken rule.
+func (rs *ruleset) errBroken(r *parsedRule) error {
+	return brokenError{fmt.Sprintf("cannot be read (%s); %s", rs.troubles[r.target], likelyCause)}
+}
+
+// brokenError is emit.ErrUnreadable, told for one rule.
+type brokenError struct{ text string }
+
+func (e brokenError) Error() string { return e.text }
+
+func (e brokenError) Unwrap() error { return emit.ErrUnreadable }
+
+// evenTolerance is what a probability in a dump may be off: half of the fifth
+// digit, with which kube-proxy wrote it up to 1.16, and what the kernel's
+// resolution and printing add; taken twice.
+const evenTolerance = 1e-5
+
+// even gives the probabilities of a dump the fractions that they stand for. In a
+// chain that shares out among n, the last rule asks nothing, the one before 1/2,
+// and so on up to 1/n: near enough is that fraction. Elsewhere it is the nearest
+// one out of few.
+func (rs *ruleset) even() {
+	for c := range rs.chains {
+		rules := rs.rulesOf(int32(c))
+		left := uint64(0)
+		for i := len(rules) - 1; i >= 0; i-- {
+			r := &rules[i]
+			share := rs.balances(r)
+			switch {
+			case share == nil && left == 0 && r.takes():
+				left = 1
+			case share == nil:
+				left = 0
+			default:
+				left++
+				rs.evenShare(share, left)
+			}
+		}
+	}
+}
+
+// balances is the share of a rule that takes one of the packets that it meets, by
+// chance alone; nil if it is none.
+func (rs *ruleset) balances(r *parsedRule) *eval.Share {
+	if !r.takes() {
+		return nil
+	}
+	for _, c := range rs.conds[r.first : r.first+int32(r.n)] {
+		if c.kind == condStatistic {
+			return &rs.shares[c.x-1]
+		}
+	}
+	return nil
+}
+
+// takes says that a rule may take the packets that it matches to an endpoint.
+func (r *parsedRule) takes() bool { return r.jumps() || r.do == doDNAT || r.do == doBroken }
+
+// unitsKnown is how far neighbours among 1/1, 1/2, ... are told apart whatever
+// the place: they are further from each other than twice the tolerance.
+const unitsKnown = 200
+
+func (rs *ruleset) evenShare(s *eval.Share, left uint64) {
+	p := s.Float()
+	nearest := uint64(math.Round(1 / max(p, 1e-9)))
+	for _, n := range []uint64{left, min(nearest, unitsKnown)} {
+		if math.Abs(p-1/float64(n)) <= evenTolerance {
+			*s = eval.OneIn(n)
+			return
+		}
+	}
+}
