@@ -52,6 +52,12 @@ type Walker interface {
 	Walk(p eval.Packet, h eval.Host) (eval.Outcome, error)
 	// Trace is Walk with the way told: the rules met, hook by hook.
 	Trace(p eval.Packet, h eval.Host) (eval.Outcome, []Hop, error)
+	// WalkTo is Walk without the branches whose destination is rewritten to
+	// another endpoint, for less. Where to is not valid, it is Walk. The outcome may
+	// take the memory of into, which its caller has no more use for.
+	WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error)
+	// TraceTo is Trace of what WalkTo walks.
+	TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, []Hop, error)
 	// Met is how many rules the kernel holds a packet against, on average.
 	Met(p eval.Packet, h eval.Host) (float64, error)
 	// Own walks the same rules, but passes over those of other programs.
@@ -59,17 +65,6 @@ type Walker interface {
 	// Foreign lists rules of other programs that packets meet and that the
 	// walker has no model for; it takes them not to match.
 	Foreign() []string
-}
-
-// NarrowWalker is a Walker that can look at a part of an outcome, for less.
-type NarrowWalker interface {
-	Walker
-	// WalkTo is Walk without the branches whose destination is rewritten to
-	// another endpoint. Where to is not valid, it is Walk. The outcome may take
-	// the memory of into, which its caller has no more use for.
-	WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error)
-	// TraceTo is Trace of what WalkTo walks.
-	TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, []Hop, error)
 }
 
 // Hop is one rule that a packet met and that did something.

@@ -84,16 +84,9 @@ type walked struct {
 
 // Look implements outcomes.
 func (w walked) Look(p eval.Probe) (before, after eval.Outcome, whole bool, err error) {
-	narrow, ok := w.rules.(emit.NarrowWalker)
-	p.One = p.One && ok
 	after, to, err := w.spec.Look(nil, p, w.looks)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if ok {
-		before, err = narrow.WalkTo(nil, p.Packet, p.Host, to)
-	} else {
-		before, err = w.rules.Walk(p.Packet, p.Host)
+	if err == nil {
+		before, err = w.rules.WalkTo(nil, p.Packet, p.Host, to)
 	}
 	return before, after, !to.IsValid(), err
 }

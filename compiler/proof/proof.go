@@ -48,23 +48,14 @@ func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.
 	return n, nil
 }
 
-// walk asks both sides about the probe, of one endpoint where that is enough and
-// the walker can; it takes the memory of the outcomes before. An error is the
-// specification's.
+// walk asks both sides about the probe, of one endpoint where that is enough; it
+// takes the memory of the outcomes before. An error is the specification's.
 func (d *Difference) walk(l *eval.Looks) (err error) {
-	probe := d.Probe
-	narrow, ok := d.rules.(emit.NarrowWalker)
-	probe.One = probe.One && ok
 	var to netip.AddrPort
-	if d.Want, to, err = d.spec.Look(d.Want, probe, l); err != nil {
-		return err
+	if d.Want, to, err = d.spec.Look(d.Want, d.Probe, l); err == nil {
+		d.Got, d.Err = d.rules.WalkTo(d.Got, d.Probe.Packet, d.Probe.Host, to)
 	}
-	if ok {
-		d.Got, d.Err = narrow.WalkTo(d.Got, probe.Packet, probe.Host, to)
-	} else {
-		d.Got, d.Err = d.rules.Walk(probe.Packet, probe.Host)
-	}
-	return nil
+	return err
 }
 
 // First gives an error that tells the first difference, or nil. It is for text

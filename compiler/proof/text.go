@@ -46,11 +46,10 @@ func (d *Difference) whole() (want, got eval.Outcome, err error) {
 // way is the packet's way; if that leads to many endpoints, the part to one that
 // differs.
 func (d *Difference) way(want, got eval.Outcome) []emit.Hop {
-	narrow, ok := d.rules.(emit.NarrowWalker)
-	if max(len(want), len(got)) > manyBranches && ok {
+	if max(len(want), len(got)) > manyBranches {
 		for _, b := range append(lacking(want, got), lacking(got, want)...) {
 			if b.DNAT {
-				_, way, _ := narrow.TraceTo(d.Probe.Packet, d.Probe.Host, b.To)
+				_, way, _ := d.rules.TraceTo(d.Probe.Packet, d.Probe.Host, b.To)
 				return way
 			}
 		}

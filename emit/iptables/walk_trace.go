@@ -104,8 +104,7 @@ func (k *walk) enters(s *state, r *parsedRule) string {
 
 // rank is when a packet comes by a stage. One that comes in and is served leaves
 // by OUTPUT after it has met INPUT.
-func (t *tracer) rank(s stage) int {
-	comesIn := slices.ContainsFunc(t.met, func(m met) bool { return m.stage == natPrerouting || m.stage == serversInput })
+func (s stage) rank(comesIn bool) int {
 	if comesIn && (s == filterOutput || s == natPostrouting) {
 		return int(stageDone) + int(s)
 	}
@@ -115,7 +114,8 @@ func (t *tracer) rank(s stage) int {
 // sorted gives the hops hook by hook, within a hook in the order in which they
 // were first met.
 func (t *tracer) sorted(rs *ruleset) []emit.Hop {
-	slices.SortStableFunc(t.met, func(a, b met) int { return t.rank(a.stage) - t.rank(b.stage) })
+	comesIn := slices.ContainsFunc(t.met, func(m met) bool { return m.stage == natPrerouting || m.stage == serversInput })
+	slices.SortStableFunc(t.met, func(a, b met) int { return a.stage.rank(comesIn) - b.stage.rank(comesIn) })
 	hops := make([]emit.Hop, len(t.met))
 	for i, m := range t.met {
 		at := stages[m.stage]

@@ -190,11 +190,16 @@ func (x *explained) chains(w io.Writer, part *ir.Program) error {
 		return err
 	}
 	names := map[string]bool{}
-	for probe := range eval.Probes(part) {
+	spec, looks := eval.NewProgram(part), eval.NewLooks(true)
+	for probe := range eval.Sample(part) {
 		if probe.Service == "" {
 			continue
 		}
-		_, way, err := walker.Trace(probe.Packet, probe.Host)
+		_, to, err := spec.Look(nil, probe, looks)
+		if err != nil {
+			return err
+		}
+		_, way, err := walker.TraceTo(probe.Packet, probe.Host, to)
 		if err != nil {
 			return err
 		}
