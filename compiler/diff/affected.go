@@ -26,7 +26,7 @@ import (
 // it gives what it found before, with the error.
 func Affected(p *ir.Program, live emit.Walker, rules []Rule) ([]string, error) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(x Rule) bool { return x.Family != p.Family.String() })
-	a := affected{spec: eval.NewProgram(p), own: live.Own(), found: map[string]bool{}, display: map[string]string{}}
+	a := affected{spec: eval.NewProgram(p), looks: eval.NewLooks(true), own: live.Own(), found: map[string]bool{}, display: map[string]string{}}
 	if slices.ContainsFunc(rules, Rule.outOfPlace) {
 		a.whole = live
 	}
@@ -53,6 +53,7 @@ func Affected(p *ir.Program, live emit.Walker, rules []Rule) ([]string, error) {
 // affected collects the service ports of which a packet differs.
 type affected struct {
 	spec       *eval.Evaluator
+	looks      *eval.Looks
 	own, whole emit.Walker // whole is nil where others' rules do not matter
 	found      map[string]bool
 	display    map[string]string // names of probes to names of service ports
@@ -86,19 +87,13 @@ func (a *affected) sendAll(probes func(func(eval.Probe) bool)) error {
 
 // same says that a packet is handled as the Program says.
 func (a *affected) same(probe eval.Probe) (bool, error) {
-	p, h := probe.Packet, probe.Host
-	narrow, ok := a.own.(emit.NarrowWalker)
 	var to netip.AddrPort
 	var err error
-	if a.want, to, err = a.spec.Into(a.want, p, h, ok && probe.One); err != nil {
+	if a.want, to, err = a.spec.Look(a.want, probe, a.looks); err != nil {
 		return false, err
 	}
-	if ok {
-		a.got, err = narrow.WalkTo(a.got, p, h, to)
-	} else {
-		a.got, err = a.own.Walk(p, h)
-	}
-	return err == nil && a.got.Equal(a.want) && !a.stopped(p, h), err
+	a.got, err = a.own.WalkTo(a.got, probe.Packet, probe.Host, to)
+	return err == nil && a.got.Equal(a.want) && !a.stopped(probe.Packet, probe.Host), err
 }
 
 // stopped says that rules of other programs change where a packet ends. Those that

@@ -22,10 +22,39 @@ type Difference struct {
 	rules emit.Walker
 }
 
-// Compare walks every probe of a Program and calls found for each difference
-// until it returns false. The number of probes is returned.
+// Compare walks every probe of a Program, and those of what the rules ask for
+// beside it, and calls found for each difference until it returns false. The number
+// of probes is returned.
 func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, error) {
-	return compare(p, w, eval.Probes(p), eval.NewLooks(false), found)
+	return compare(p, w, bothSides(p, w, eval.Probes(p)), eval.NewLooks(false), found)
+}
+
+// bothSides are the probes of a Program and, if the walker tells what its rules ask
+// for, those of what is not among them.
+func bothSides(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe]) iter.Seq[eval.Probe] {
+	return func(yield func(eval.Probe) bool) {
+		for x := range probes {
+			if !yield(x) {
+				return
+			}
+		}
+		for x := range Beyond(p, w) {
+			if !yield(x) {
+				return
+			}
+		}
+	}
+}
+
+// Beyond are probes of what rules ask for and a Program's own probes do not meet:
+// Services that it lacks, rules that are too wide, rules that nobody made.
+func Beyond(p *ir.Program, w emit.Walker) iter.Seq[eval.Probe] {
+	rules, ok := w.(emit.Prober)
+	if !ok {
+		return func(func(eval.Probe) bool) {}
+	}
+	x := eval.NewReach(p)
+	return x.Probes(rules.Boxes(x.Known))
 }
 
 func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.Looks, found func(Difference) bool) (int, error) {
@@ -60,15 +89,19 @@ func (d *Difference) walk(l *eval.Looks) (err error) {
 
 // First gives an error that tells the first difference, or nil. It is for text
 // that svcc has just made: see eval.Sample.
-func First(p *ir.Program, w emit.Walker) error { return first(p, w, eval.Sample(p), eval.NewLooks(true)) }
+func First(p *ir.Program, w emit.Walker) error {
+	return first(p, w, eval.Sample(p), eval.NewLooks(true))
+}
 
 // Keeps is First for text that may have been changed since it was made: it sends
 // every probe.
-func Keeps(p *ir.Program, w emit.Walker) error { return first(p, w, eval.Probes(p), eval.NewLooks(false)) }
+func Keeps(p *ir.Program, w emit.Walker) error {
+	return first(p, w, eval.Probes(p), eval.NewLooks(false))
+}
 
 func first(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.Looks) error {
 	var first error
-	_, err := compare(p, w, probes, l, func(d Difference) bool {
+	_, err := compare(p, w, bothSides(p, w, probes), l, func(d Difference) bool {
 		first = d
 		return false
 	})

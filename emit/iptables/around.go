@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -20,6 +21,9 @@ type Around struct {
 	Bears func(netip.Addr) bool
 	// Server is the virtual server at a destination; nil for none.
 	Server func(at netip.AddrPort, p ir.Protocol) *Server
+	// Boxes are the packets that entries of sets, addresses and virtual servers are
+	// for, whatever rules ask; nil for none.
+	Boxes iter.Seq[*eval.Box]
 }
 
 // Set is an ipset as rules ask it.
@@ -29,6 +33,16 @@ type Set interface {
 	// Holds says whether an entry matches: ends are the packet's side for each
 	// dimension.
 	Holds(p ir.Protocol, ends []netip.AddrPort) bool
+	// Entries calls yield for each entry until it returns false.
+	Entries(yield func(Entry) bool)
+}
+
+// Entry is one of a set, part by part; a part that the set's type has not is zero.
+type Entry struct {
+	Addr     netip.Addr
+	Protocol ir.Protocol // zero in a set of ports, which are any protocol's
+	Port     uint16
+	Third    netip.Prefix // an address of full length, or a range
 }
 
 // Server is a virtual server that sends new connections to one of its choices;

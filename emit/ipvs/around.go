@@ -34,6 +34,7 @@ func (s *State) around() (*iptables.Around, error) {
 		servers[v.Key] = w
 	}
 	return &iptables.Around{
+		Boxes:  s.boxes(sets),
 		Sets:   sets,
 		Bears:  func(a netip.Addr) bool { return bears[a] },
 		Server: func(at netip.AddrPort, p ir.Protocol) *iptables.Server { return servers[Key{p, at}] },
@@ -63,6 +64,7 @@ func (v *Server) walked() (*iptables.Server, error) {
 // members is a set as rules ask it.
 type members struct {
 	dimensions int
+	entries    []iptables.Entry // in the order of the set
 	bitmap     bool
 	plain      map[member]bool
 	ranges     map[member]ir.PrefixSet // of hash:ip,port,net, by address and port
@@ -107,6 +109,7 @@ func (m *members) add(f ir.Family, kind, entry string, ranges map[member][]netip
 	if m.bitmap {
 		port, err := strconv.ParseUint(entry, 10, 16)
 		m.plain[member{port: uint16(port)}] = true
+		m.entries = append(m.entries, iptables.Entry{Port: uint16(port)})
 		return err
 	}
 	parts := strings.Split(entry, ",")
@@ -123,17 +126,23 @@ func (m *members) add(f ir.Family, kind, entry string, ranges map[member][]netip
 			return err
 		}
 	}
+	e := iptables.Entry{Addr: x.addr, Protocol: x.proto, Port: x.port}
 	switch kind {
 	case TypeIPPortIP:
 		if x.third, err = netip.ParseAddr(parts[2]); err != nil {
 			return err
 		}
+		e.Third = netip.PrefixFrom(x.third, x.third.BitLen())
 	case TypeIPPortNet:
-		p, err := readRange(parts[2])
-		ranges[x] = append(ranges[x], p)
-		return err
+		if e.Third, err = readRange(parts[2]); err != nil {
+			return err
+		}
+		ranges[x] = append(ranges[x], e.Third)
 	}
-	m.plain[x] = true
+	if kind != TypeIPPortNet {
+		m.plain[x] = true
+	}
+	m.entries = append(m.entries, e)
 	return nil
 }
 
@@ -158,6 +167,15 @@ func readRange(s string) (netip.Prefix, error) {
 
 // Dimensions implements iptables.Set.
 func (m *members) Dimensions() int { return m.dimensions }
+
+// Entries implements iptables.Set.
+func (m *members) Entries(yield func(iptables.Entry) bool) {
+	for _, e := range m.entries {
+		if !yield(e) {
+			return
+		}
+	}
+}
 
 // Holds implements iptables.Set.
 func (m *members) Holds(p ir.Protocol, ends []netip.AddrPort) bool {

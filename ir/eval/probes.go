@@ -13,19 +13,31 @@ import (
 // Probe is a packet that a build is proved with.
 type Probe struct {
 	Service string // the service port it aims at; "" for none
-	Packet  Packet
-	Host    Host
+	// Told is what rules call a destination of no service port, or the destination;
+	// "" for packets that the Program makes.
+	Told   string
+	Packet Packet
+	Host   Host
 	// One says that it is enough to look at one of the endpoints that the packet
 	// may go to, once another packet has shown the shares of all: see Looks.
 	One bool
 }
 
+// Name is the service port, or what rules call one that the Program lacks; "" for
+// neither.
+func (p Probe) Name() string {
+	if p.Service == "" && p.Told != "" {
+		return p.Told + " (not in the manifests)"
+	}
+	return p.Service
+}
+
 // String names the service and the packet.
 func (p Probe) String() string {
-	if p.Service == "" {
+	if p.Name() == "" {
 		return p.Packet.String()
 	}
-	return fmt.Sprintf("%s: %s", p.Service, p.Packet)
+	return fmt.Sprintf("%s: %s", p.Name(), p.Packet)
 }
 
 // Probes are the packets that tell a Program from others: for every frontend

@@ -90,7 +90,7 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int, kube
 		if kubeProxy && toItself(d.Probe.Packet) {
 			return true
 		}
-		name := d.Probe.Service
+		name := d.Probe.Name()
 		if counts[name]++; counts[name] == 1 && len(counts) <= most {
 			fmt.Fprintf(w, "%s: %s\n", p.Family, diag.Plain(d.Error()))
 		}
