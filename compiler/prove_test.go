@@ -89,6 +89,15 @@ func insert(table, line string) func(string) string {
 	}
 }
 
+// appendTo puts a line at the end of a table of the first section.
+func appendTo(table, line string) func(string) string {
+	re := regexp.MustCompile(`(?ms)^\*` + table + `\n.*?^COMMIT\n`)
+	return func(text string) string {
+		end := re.FindStringIndex(text)[1] - len("COMMIT\n")
+		return text[:end] + line + "\n" + text[end:]
+	}
+}
+
 // TestProve holds ruleset files that a hand edited and sealed again to their own
 // Programs, in each mode at each level.
 func TestProve(t *testing.T) {
@@ -108,9 +117,11 @@ func TestProve(t *testing.T) {
 					{"all are masqueraded", insert("nat", "-A KUBE-POSTROUTING -j MASQUERADE")},
 					{"one client is masqueraded", insert("nat", "-A KUBE-POSTROUTING -s 10.7.7.7/32 -j MASQUERADE")},
 					{"nothing meets the services", insert("nat", "-A KUBE-SERVICES -j ACCEPT")},
+					{"what comes after the services is cut off", appendTo("nat", "-A KUBE-SERVICES -j ACCEPT")},
+					{"it is cut off for a port", appendTo("nat", "-A KUBE-SERVICES -p tcp --dport 22 -j ACCEPT")},
 					{"a pod is cut off", insert("filter", "-A KUBE-FORWARD -d 10.244.1.6/32 -j DROP")},
 					{"INPUT meets what FORWARD does", insert("filter", "-A INPUT -j KUBE-FORWARD")},
-					{"the Program has another endpoint", replace(`10\.244\.1\.7:8080\n#: program`, "10.244.1.9:8080\n#: program")},
+					{"the Program has another endpoint", replace(`(?m)^#:     endpoints     10\.244\.1\.6:8080, 10\.244\.1\.7:8080`, "#:     endpoints     10.244.1.6:8080, 10.244.1.9:8080")},
 					{"the Program has another address", replace(`(?m)^#:     cluster-ip    10\.96\.0\.10:80`, "#:     cluster-ip    10.96.0.99:80")},
 				} {
 					err := Prove(nil, reseal(t, rs, c.edit))

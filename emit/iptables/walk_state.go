@@ -64,6 +64,7 @@ type state struct {
 	seconds      int64 // least --seconds of the lists that matched; 0 for none
 	lists        listSet
 	dnat, masq   bool
+	exempt       bool           // nat accepted it: see eval.Branch
 	vip          netip.AddrPort // of the virtual server that served the packet
 	sticky       int            // and for how long it remembers the client
 	srcLocal     tri
@@ -231,6 +232,7 @@ func (k *walk) do(s *state, r *parsedRule) error {
 	case doMark:
 		s.setMark(r.value, r.mask)
 	case doAccept:
+		s.exempt = s.exempt || k.exempts(s)
 		k.endStage(s, eval.Accept)
 	case doDrop:
 		k.endStage(s, eval.Drop)
@@ -250,6 +252,14 @@ func (k *walk) do(s *state, r *parsedRule) error {
 		return k.w.rs.errBroken(r)
 	}
 	return nil
+}
+
+// exempts says that to accept a packet at this hook keeps it from the rules of nat
+// that are still to come, other programs' among them. In IPVS mode that is what
+// is wanted at destinations with a virtual server.
+func (k *walk) exempts(s *state) bool {
+	around := k.w.rs.around
+	return s.stage.nat() && (around == nil || around.Server(s.to, k.packet.Protocol) == nil)
 }
 
 // misplaced tells why the kernel would refuse an action at a hook.
@@ -349,7 +359,7 @@ func (k *walk) end(s *state) error {
 
 func (s *state) branch() eval.Branch {
 	return eval.Branch{
-		Share: s.share, To: s.to, DNAT: s.dnat, Masquerade: s.masq, Mark: s.mark,
+		Share: s.share, To: s.to, DNAT: s.dnat, Masquerade: s.masq, Exempt: s.exempt, Mark: s.mark,
 		Output: s.output, Forward: s.forward, Input: s.input, Sticky: s.sticky,
 	}
 }

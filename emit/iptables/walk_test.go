@@ -241,7 +241,6 @@ func TestJumpsAndReturns(t *testing.T) {
 			"-A A -g B\n-A A -j MARK --or-mark 0x1\n-A B -j MARK --or-mark 0x2\n", "0x12"},
 		{"goto from a base chain ends at the policy", "-A OUTPUT -g A\n-A OUTPUT -j MARK --or-mark 0x10\n-A A -j MARK --or-mark 0x1\n", "0x1"},
 		{"return in a base chain", "-A OUTPUT -j RETURN\n-A OUTPUT -j MARK --or-mark 0x10\n", ""},
-		{"accept ends the hook from below", "-A OUTPUT -j A\n-A OUTPUT -j MARK --or-mark 0x10\n-A A -j ACCEPT\n", ""},
 		{"goto within goto", "-A OUTPUT -j A\n-A OUTPUT -j MARK --or-mark 0x10\n-A A -g B\n-A B -g C\n" +
 			"-A B -j MARK --or-mark 0x1\n-A C -j MARK --or-mark 0x2\n", "0x12"},
 		{"xor, and, set", "-A OUTPUT -j MARK --set-mark 0xff\n-A OUTPUT -j MARK --xor-mark 0x0f\n-A OUTPUT -j MARK --and-mark 0x3f\n" +
@@ -297,4 +296,11 @@ COMMIT
 	checkWalk(t, w, p, "1/2 to 10.0.0.7:1 output=policy sticky 30s", "1/2 to 10.0.0.8:1 output=policy sticky 30s")
 	p.Remembered = netip.MustParseAddrPort("10.0.0.8:1")
 	checkWalk(t, w, p, "1 to 10.0.0.8:1 output=policy sticky 30s")
+}
+
+// TestAcceptInNat has a packet end its way through nat at a rule that accepts it,
+// from below as well: no later rule of that hook sees it.
+func TestAcceptInNat(t *testing.T) {
+	w := mustParse(t, ir.IPv4, "*nat\n:A - [0:0]\n-A OUTPUT -j A\n-A OUTPUT -j MARK --or-mark 0x10\n-A A -j ACCEPT\nCOMMIT\n")
+	checkWalk(t, w, packet(ir.TCP, own, "", "1.1.1.1:80"), "1 as it is to 1.1.1.1:80 nat=accept output=policy")
 }

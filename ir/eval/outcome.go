@@ -93,7 +93,10 @@ type Branch struct {
 	DNAT  bool           // whether the destination was rewritten
 	// Masquerade says that its source is rewritten to an address of the node.
 	Masquerade bool
-	Mark       uint32 // when it leaves the last hook it meets
+	// Exempt says that a rule of nat accepted it as it is: no later rule there
+	// rewrites it, be it another program's. Services never ask for that.
+	Exempt bool
+	Mark   uint32 // when it leaves the last hook it meets
 	// The filter hooks. A packet of the node to itself meets Output and Input.
 	Output, Forward, Input Verdict
 	// Sticky is for how many seconds the client goes to To again; 0 if the
@@ -126,6 +129,9 @@ func (b Branch) String() string {
 	if b.Masquerade {
 		s.WriteString(" masquerade")
 	}
+	if b.Exempt {
+		s.WriteString(" nat=accept")
+	}
 	if b.Mark != 0 {
 		fmt.Fprintf(&s, " mark %#x", b.Mark)
 	}
@@ -156,7 +162,7 @@ func (b *Branch) compare(c *Branch) int {
 		}
 		return 1
 	}
-	return cmp.Or(less(b.DNAT, c.DNAT), less(b.Masquerade, c.Masquerade),
+	return cmp.Or(less(b.DNAT, c.DNAT), less(b.Masquerade, c.Masquerade), less(b.Exempt, c.Exempt),
 		cmp.Compare(b.Mark, c.Mark), cmp.Compare(b.Output, c.Output), cmp.Compare(b.Forward, c.Forward),
 		cmp.Compare(b.Input, c.Input), cmp.Compare(b.Sticky, c.Sticky))
 }
@@ -166,12 +172,12 @@ func (b *Branch) compare(c *Branch) int {
 type Outcome []Branch
 
 // Normalize sorts the branches and merges those that differ in share only; the
-// mark of a packet that is refused says nothing, so it is cleared. It reuses the
+// mark of a packet that is refused says nothing, so it is cleared, as is Exempt. It reuses the
 // slice. An error means that shares could not be added exactly.
 func Normalize(bs []Branch) (Outcome, error) {
 	for i := range bs {
 		if bs[i].Verdict().Refused() {
-			bs[i].Mark = 0
+			bs[i].Mark, bs[i].Exempt = 0, false
 		}
 	}
 	if ascending(bs) {
