@@ -62,13 +62,16 @@ func (w *walker) firewallFirst() *walker {
 	return &o
 }
 
-// order tells of jumps to SharedChain that come late what they leave open.
+// order tells of a jump to SharedChain that comes late what it leaves open. In
+// OUTPUT it leaves nothing open.
 func (w *walker) order() (out []string) {
 	for _, l := range w.rs.lateFirewalls() {
-		name := w.rs.chains[l.chain].name
+		if w.rs.chains[l.chain].name != "INPUT" {
+			continue
+		}
 		first := w.rs.rulesOf(l.chain)[l.from]
-		out = append(out, fmt.Sprintf("%s calls %s after %s, as where kubelet started before kube-proxy: ports that kube-proxy opens or refuses are open or refused at 127.0.0.0/8 for other hosts too",
-			name, SharedChain, w.rs.chains[first.target].name))
+		out = append(out, fmt.Sprintf("INPUT calls %s after %s, as where kubelet started before kube-proxy: ports that kube-proxy opens are open at 127.0.0.0/8 for neighbours too",
+			SharedChain, w.rs.chains[first.target].name))
 	}
 	return out
 }

@@ -170,7 +170,7 @@ func (x *explained) flows(w io.Writer, part *ir.Program) error {
 		for _, f := range s.Frontends {
 			to := eval.Packet{Dst: destinationOf(f, c), Protocol: s.Protocol}
 			fmt.Fprintf(w, "  %s %s/%s\n", f.Kind, to.Dst, s.Protocol)
-			for _, from := range x.clients(c) {
+			for _, from := range sendersTo(x.Program, c) {
 				to.Src, to.In = from.src, from.in
 				o, err := spec.Outcome(to, c.Host)
 				if err != nil {
@@ -242,11 +242,11 @@ type sender struct {
 	in   string
 }
 
-// clients are those that a Service tells apart.
-func (x *explained) clients(c eval.Clients) []sender {
+// sendersTo are those that a Service of a Program tells apart.
+func sendersTo(p *ir.Program, c eval.Clients) []sender {
 	at := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, eval.ClientPort) }
 	list := []sender{{"the node", at(c.Node), ""}, {"outside", at(c.Outside), c.OutsideIn}}
-	if x.Program.Options.Pods.Kind == ir.DetectNone {
+	if p.Options.Pods.Kind == ir.DetectNone {
 		return list // pods cannot be told from others
 	}
 	return append([]sender{{"a pod", at(c.Pod), c.PodIn}}, list...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -24,6 +25,8 @@ type rules struct {
 	// served are addresses of a dump's virtual servers that kube-ipvs0 does not
 	// bear: what is served there is served at an address of the node.
 	served []netip.Addr
+	// missing says of a dump's families which table they lack that Services need.
+	missing map[ir.Family]error
 }
 
 // readRules reads a ruleset file or a dump.
@@ -48,7 +51,7 @@ func parseRules(path string, text []byte) (*rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	r := &rules{mode: compiler.ModeIPTables, walkers: map[ir.Family]emit.Walker{}, ruleset: ruleset}
+	r := &rules{mode: compiler.ModeIPTables, walkers: map[ir.Family]emit.Walker{}, ruleset: ruleset, missing: map[ir.Family]error{}}
 	hooked := true
 	switch {
 	case ruleset != nil:
@@ -70,6 +73,9 @@ func parseRules(path string, text []byte) (*rules, error) {
 		}
 		if len(own) == 0 {
 			continue
+		}
+		for _, s := range own {
+			r.missing[f] = cmp.Or(r.missing[f], emit.MissingTable(s))
 		}
 		if r.mode == compiler.ModeIPVS && ruleset == nil {
 			r.served = append(r.served, servedElsewhere(f, own)...)

@@ -66,7 +66,10 @@ func verify(w io.Writer, rules *rules, r *compiler.Result, most int) error {
 			bad = true
 			continue
 		}
-		differ, err := verifyFamily(w, u.Program, walker, most, rules.kubeProxy)
+		if err := rules.missing[u.Family]; err != nil {
+			return exit{exitUsage, fmt.Errorf("%s: %w", u.Family, err)}
+		}
+		differ, err := verifyFamily(w, u.Program, walker, most, rules)
 		if err != nil {
 			return exit{exitRefused, err}
 		}
@@ -83,18 +86,19 @@ func verify(w io.Writer, rules *rules, r *compiler.Result, most int) error {
 const mostBroken = 3
 
 // verifyFamily shows the first difference of each service, and counts the rest.
-func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int, kubeProxy bool) (bool, error) {
+func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int, r *rules) (bool, error) {
 	counts := map[string]int{}
 	broken := 0
+	audit := newAudit(p, walker, r)
 	n, err := proof.Compare(p, walker.Own(), func(d proof.Difference) bool {
-		if kubeProxy && toItself(d.Probe.Packet) {
+		if r.kubeProxy && toItself(d.Probe.Packet) || audit.passes(&d) {
 			return true
 		}
-		name := d.Probe.Name()
-		if counts[name]++; counts[name] == 1 && len(counts) <= most {
+		counts[d.Probe.Name()]++
+		if audit.worthShowing(&d) && len(counts) <= most {
 			fmt.Fprintf(w, "%s: %s\n", p.Family, diag.Plain(d.Error()))
 		}
-		if d.Err != nil {
+		if d.Err != nil && !errors.Is(d.Err, emit.ErrUnreadable) {
 			broken++
 		}
 		return broken < mostBroken
@@ -105,6 +109,7 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int, kube
 	for _, line := range walker.Foreign() {
 		fmt.Fprintf(w, "%s: not followed, another program's rule: %s\n", p.Family, diag.PlainLine(line))
 	}
+	audit.print(w)
 	if len(counts) == 0 {
 		fmt.Fprintf(w, "%s: %s, %d packets: the rules mean what the manifests say\n", p.Family, ports(len(p.Services)), n)
 		return false, nil
