@@ -95,11 +95,11 @@ func TestNodesExplained(t *testing.T) {
 			"note: the rules are of a kube-proxy before 1.17 (probabilities of five digits)",
 			"note: masqueraded packets keep mark 0x4000",
 			"kube-proxy before 1.26 does this: it marks what is to be dropped (KUBE-MARK-DROP)", "of shop/guarded:https/tcp)",
-			"kube-proxy before 1.20 does this: it leaves the node's own packets to an external IP to the network (1 packet of shop/partner:http/tcp)",
+			"kube-proxy before 1.20 does this: it leaves the node's own packets to an external IP to the network (", " of shop/partner:http/tcp)",
 			"kube-proxy before 1.20 does this: it does not open health-check node ports",
 			"of 3 service ports\n",
 		},
-		"1.22": {"kube-proxy before 1.26 does this: it marks what is to be dropped (KUBE-MARK-DROP)", "(3 packets of shop/guarded:https/tcp)", "ipv4: 3 of ", "of 1 service port\n"},
+		"1.22": {"kube-proxy before 1.26 does this: it marks what is to be dropped (KUBE-MARK-DROP)", " packets of shop/guarded:https/tcp)", ", of 1 service port\n"},
 	} {
 		code, stdout, stderr := verifyText(t, nodeDump(t, "explained/"+name+".txt"), flags...)
 		if code != 1 {
@@ -115,6 +115,30 @@ func TestNodesExplained(t *testing.T) {
 	dump := strings.Replace(nodeDump(t, "explained/1.22.txt"), "--to-destination 10.244.2.5:8080", "--to-destination 10.244.2.99:8080", 1)
 	if _, stdout, _ := verifyText(t, dump, flags...); !strings.Contains(stdout, "ipv4: packet shop/web:http/tcp: ") {
 		t.Errorf("the fault is not told:\n%s", stdout)
+	}
+}
+
+// A kube-proxy in IPVS mode before 1.26 has no KUBE-IPVS-FILTER: what nobody
+// refuses is explained, once.
+func TestNodesExplainedIPVS(t *testing.T) {
+	dir := t.TempDir() + "/"
+	if code, _, stderr := run(append([]string{"build", "--mode=ipvs", "-O0", "-o", dir}, clusterFlags...)...); code != 0 {
+		t.Fatalf("exit %d\n%s", code, stderr)
+	}
+	var dump string
+	for _, name := range []string{"ipset.rules", "iptables.rules", "addresses.ip", "ipvs.rules"} {
+		text, err := os.ReadFile(dir + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dump += string(text)
+	}
+	flags := append([]string{"-O0"}, clusterFlags...)
+	agrees(t, "as built", dump, []ir.Family{ir.IPv4}, flags...)
+	code, stdout, stderr := verifyText(t, regexp.MustCompile(`(?m)^.*KUBE-IPVS-FILTER.*\n`).ReplaceAllString(dump, ""), flags...)
+	if code != 1 || strings.Count(stdout, "ipv4: packet ") != 1 || !strings.Contains(stdout, "(IPVS mode without KUBE-IPVS-FILTER)") ||
+		!strings.Contains(stdout, "kube-proxy before 1.26 does this: it does not refuse, in IPVS mode, ports that no Service has") {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 }
 

@@ -2,6 +2,9 @@
 // probe packets through parsed rules and compares each outcome with the
 // specification's.
 //
+// older.go explains differences by what older kube-proxies do: they stay
+// differences.
+//
 // When reviewing a change here, look for: a difference that is forgiven, and a
 // walker's error that is not reported as a difference.
 package proof

@@ -38,7 +38,7 @@ type Explainer struct {
 	open    map[uint16]bool // health-check node ports
 }
 
-// claim is a destination; a node port's is without address.
+// claim is a destination.
 type claim struct {
 	at    netip.AddrPort
 	proto ir.Protocol
@@ -53,7 +53,7 @@ type claimant struct {
 func NewExplainer(p *ir.Program, age emit.Age) *Explainer {
 	x := &Explainer{program: p, age: age, at: map[claim]*claimant{}, open: map[uint16]bool{}}
 	for _, s := range p.Services {
-		for _, f := range s.Frontends {
+		for _, f := range s.Frontends { // a node port's has no address: no packet goes there
 			x.at[claim{netip.AddrPortFrom(f.Addr, f.Port), s.Protocol}] = &claimant{s, f.Kind}
 		}
 		if s.HealthCheckNodePort != 0 {
@@ -77,13 +77,8 @@ func (x *Explainer) Explain(d *Difference) string {
 	return ""
 }
 
-// frontend is what is at a packet's destination, node ports aside; nil for none.
+// frontend is what is at a packet's destination, node ports aside; nil for nothing.
 func (x *Explainer) frontend(k eval.Packet) *claimant { return x.at[claim{k.Dst, k.Protocol}] }
-
-// claimed says that a packet's destination is a frontend, or its port a node port.
-func (x *Explainer) claimed(k eval.Packet) bool {
-	return x.frontend(k) != nil || x.at[claim{netip.AddrPortFrom(netip.Addr{}, k.Dst.Port()), k.Protocol}] != nil
-}
 
 // markedOnly: what should be dropped came through KUBE-MARK-DROP and went on.
 func markedOnly(_ *Explainer, d *Difference) bool {
@@ -100,7 +95,7 @@ func (d *Difference) metChain(name string) bool {
 
 func unusedPort(x *Explainer, d *Difference) bool {
 	return x.program.Options.Virtual != nil && all(d.Want, func(b eval.Branch) bool { return b.Verdict() == eval.Reject }) &&
-		all(d.Got, func(b eval.Branch) bool { return !b.DNAT && !b.Verdict().Refused() }) && !x.claimed(d.Probe.Packet)
+		all(d.Got, func(b eval.Branch) bool { return !b.DNAT && !b.Verdict().Refused() }) && x.frontend(d.Probe.Packet) == nil
 }
 
 func internalLocal(x *Explainer, d *Difference) bool {
