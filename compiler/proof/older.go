@@ -77,6 +77,14 @@ func (x *Explainer) Explain(d *Difference) string {
 	return ""
 }
 
+// Undelivered says that a difference is about a node port at ::1, to which
+// kube-proxies before 1.26 lead as to any address (#108250): the kernel lets
+// nothing leave the node from ::1, so nobody ever got there (#90236).
+func (x *Explainer) Undelivered(d *Difference) bool {
+	return d.Err == nil && d.Probe.Packet.Dst.Addr() == netip.IPv6Loopback() && x.age.Before != 0 && x.age.From < 26 &&
+		all(d.Want, func(b eval.Branch) bool { return !b.DNAT }) && all(d.Got, func(b eval.Branch) bool { return b.DNAT })
+}
+
 // frontend is what is at a packet's destination, node ports aside; nil for nothing.
 func (x *Explainer) frontend(k eval.Packet) *claimant { return x.at[claim{k.Dst, k.Protocol}] }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/ir"
 	"svcc/ir/eval"
 )
 
@@ -38,6 +39,10 @@ var signs = []sign{
 	{what: "KUBE-EXT- chains", from: 24, source: "#109060", seen: inChain("KUBE-EXT-")},
 	{what: "jumps to KUBE-MARK-DROP", before: 26, source: "KEP-3178: #110289, #110628", seen: func(w *walker, _, _ string, r *parsedRule) bool {
 		return w.jumpsTo(r, ChainMarkDrop)
+	}},
+	{what: "node ports at ::1", before: 26, source: "#108250", seen: func(w *walker, _, chain string, r *parsedRule) bool {
+		return w.rs.family == ir.IPv6 && chain == ChainServices && w.jumpsTo(r, chainNodePorts) &&
+			strings.Contains(r.text, "--dst-type LOCAL") && !strings.Contains(r.text, " ::1")
 	}},
 	{what: "KUBE-PROXY-FIREWALL", from: 25, source: "#110289", seen: inChain(ChainProxyFirewall)},
 	{what: "KUBE-IPVS-FILTER", from: 26, source: "#108460", seen: inChain(ChainIPVSFilter)},

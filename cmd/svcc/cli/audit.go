@@ -21,8 +21,10 @@ type audit struct {
 	rules     emit.Auditor // nil if the rules are no node's
 	explainer *proof.Explainer
 	shown     map[string]bool // services of which a difference was shown
-	markLeft  int
-	reasons   map[string]*reason
+	// packets that differ and are no difference
+	markLeft, undelivered int
+
+	reasons map[string]*reason
 }
 
 // reason is an explanation and what it explains.
@@ -42,10 +44,16 @@ func newAudit(p *ir.Program, walker emit.Walker, r *rules) *audit {
 
 // passes says that a difference is none of any service.
 func (a *audit) passes(d *proof.Difference) bool {
-	if a.rules == nil || !d.MarkLeft(a.program.Options.MasqueradeMark) {
+	switch {
+	case a.rules == nil:
+		return false
+	case d.MarkLeft(a.program.Options.MasqueradeMark):
+		a.markLeft++
+	case a.explainer.Undelivered(d):
+		a.undelivered++
+	default:
 		return false
 	}
-	a.markLeft++
 	return true
 }
 
@@ -98,6 +106,9 @@ func (a *audit) print(w io.Writer) {
 	if a.markLeft > 0 {
 		note("masqueraded packets keep mark %#x (%d of the packets tried), as under kube-proxy up to 1.18: where they are sent on in a tunnel, the tunnel's packets may be masqueraded too",
 			a.program.Options.MasqueradeMark, a.markLeft)
+	}
+	if a.undelivered > 0 {
+		note("node ports are answered at ::1 too, as under kube-proxy before 1.26: the kernel lets none of that leave the node")
 	}
 	for _, c := range a.captures() {
 		note("another program's rule %s packets for %s before kube-proxy's rules see them: %s", c.verb(), c.services(), c.Rule)
