@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,6 +18,23 @@ import (
 // likelyCause is why the tool that prints rules may not understand them itself.
 const likelyCause = "an iptables of another version than the one that printed it may have written it: " +
 	"print the rules with the one that kube-proxy uses"
+
+// unread decides what becomes of a rule with a trouble. Of a dump it is opaque in
+// a chain of somebody else's, and broken in one of ours. Elsewhere it is an error
+// in a chain of ours, and if its target is nowhere.
+func (r *ruleParser) unread(line string, foreign bool) (ruleFlags, error) {
+	switch {
+	case r.undeclared && !r.rs.dump:
+		return 0, errors.New(r.trouble)
+	case foreign || r.table != "nat" && r.table != "filter":
+		r.do, r.target = doNothing, r.rs.addTrouble(r.trouble)
+		return flagOpaque, nil
+	case r.rs.dump:
+		r.broken()
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%s: %s", quote(line), r.trouble)
+}
 
 // broken has a rule of ours fail the packets that match what is understood of it.
 func (r *ruleParser) broken() {

@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -115,23 +114,6 @@ func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags
 	}
 	p.store(id, flags, line)
 	return nil
-}
-
-// unread decides what becomes of a rule with a trouble. Of a dump it is opaque in
-// a chain of somebody else's, and broken in one of ours. Elsewhere it is an error
-// in a chain of ours, and if its target is nowhere.
-func (r *ruleParser) unread(line string, foreign bool) (ruleFlags, error) {
-	switch {
-	case r.undeclared && !r.rs.dump:
-		return 0, errors.New(r.trouble)
-	case foreign || r.table != "nat" && r.table != "filter":
-		r.do, r.target = doNothing, r.rs.addTrouble(r.trouble)
-		return flagOpaque, nil
-	case r.rs.dump:
-		r.broken()
-		return 0, nil
-	}
-	return 0, fmt.Errorf("%s: %s", quote(line), r.trouble)
 }
 
 func (r *ruleParser) jumpsToOurs() bool {

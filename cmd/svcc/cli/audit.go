@@ -19,6 +19,7 @@ import (
 type audit struct {
 	program   *ir.Program
 	rules     emit.Auditor // nil if the rules are no node's
+	age       emit.Age
 	explainer *proof.Explainer
 	shown     map[string]bool // services of which a difference was shown
 	// packets that differ and are no difference
@@ -36,8 +37,8 @@ type reason struct {
 func newAudit(p *ir.Program, walker emit.Walker, r *rules) *audit {
 	a := &audit{program: p, shown: map[string]bool{}, reasons: map[string]*reason{}}
 	if rules, ok := walker.(emit.Auditor); ok && r.ruleset == nil {
-		a.rules = rules
-		a.explainer = proof.NewExplainer(p, rules.Age())
+		a.rules, a.age = rules, rules.Age()
+		a.explainer = proof.NewExplainer(p, a.age)
 	}
 	return a
 }
@@ -97,8 +98,8 @@ func (a *audit) print(w io.Writer) {
 	note := func(format string, args ...any) {
 		fmt.Fprintf(w, "%s: note: %s\n", a.program.Family, diag.PlainLine(fmt.Sprintf(format, args...)))
 	}
-	if age := a.rules.Age(); age.Before != 0 {
-		note("the rules are of a kube-proxy %s (%s)", between(age), age.Signs)
+	if a.age.Before != 0 {
+		note("the rules are of a kube-proxy %s (%s)", between(a.age), a.age.Signs)
 	}
 	for _, s := range a.rules.Remarks() {
 		note("%s", s)
