@@ -16,6 +16,18 @@ var captures = map[string]map[string]bool{
 	"nat":    {"REDIRECT": true, "NETMAP": true},
 }
 
+// earlyTables are those that see a new packet up to nat.
+var earlyTables = [...]string{"raw", "mangle", "nat"}
+
+// earlyChains are their built-in chains at PREROUTING, and those at OUTPUT; -1 for
+// no such table.
+func earlyChains(rs *ruleset) (out [2][len(earlyTables)]int32) {
+	for i, table := range earlyTables {
+		out[0][i], out[1][i] = rs.builtin(table, "PREROUTING"), rs.builtin(table, "OUTPUT")
+	}
+	return out
+}
+
 // certainty is whether a rule of somebody else's matches.
 type certainty uint8
 
@@ -32,13 +44,13 @@ func (w *walker) Captured(p eval.Packet, h eval.Host) (c emit.Capture, ok bool) 
 	defer w.pool.Put(k)
 	k.packet, k.host = p, w.on(h)
 	s := state{src: ipOf(p.Src.Addr()), dst: ipOf(p.Dst.Addr()), to: p.Dst, sport: p.Src.Port(), dport: p.Dst.Port(), in: p.In, mark: p.Mark, top: -1}
-	hook := "PREROUTING"
+	bases := &w.early[0]
 	if p.In == "" {
-		hook = "OUTPUT"
+		bases = &w.early[1]
 	}
-	for _, table := range []string{"raw", "mangle", "nat"} {
+	for i, table := range earlyTables {
 		v := capture{walk: k, s: &s, table: table}
-		base := w.rs.builtin(table, hook)
+		base := bases[i]
 		if base < 0 {
 			continue
 		}

@@ -22,9 +22,10 @@ import (
 // walked, and neither is nat INPUT; Foreign lists what they would do.
 type walker struct {
 	rs    *ruleset
-	base  [stageDone]int32 // the built-in chain of each stage; -1: no such table
-	index []*chainIndex    // of each chain; nil if it is short
-	own   bool             // foreign rules are passed over
+	base  [stageDone]int32           // the built-in chain of each stage; -1: no such table
+	index []*chainIndex              // of each chain; nil if it is short
+	early [2][len(earlyTables)]int32 // see earlyChains
+	own   bool                       // foreign rules are passed over
 
 	chances []*chances // of each chain; nil if it has few
 
@@ -74,7 +75,7 @@ func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
 	if f != rs.family {
 		return nil, fmt.Errorf("rules of %s cannot be walked for %s", rs.family, f)
 	}
-	w := &walker{rs: rs, maxSteps: maxSteps, index: make([]*chainIndex, len(rs.chains)), chances: make([]*chances, len(rs.chains))}
+	w := &walker{rs: rs, early: earlyChains(rs), maxSteps: maxSteps, index: make([]*chainIndex, len(rs.chains)), chances: make([]*chances, len(rs.chains))}
 	for s := range w.base {
 		w.base[s] = rs.builtin(stages[s].table, stages[s].hook)
 	}
