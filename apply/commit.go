@@ -143,6 +143,8 @@ func (e *Engine) putBack(ctx context.Context, old Observed) (wrote bool, err err
 		return wrote, nil
 	case err == nil && lookErr == nil:
 		err = errors.New("the kernel holds something else after it")
+	case lookErr != nil:
+		lookErr = fmt.Errorf("what the kernel holds now is not known: %w", lookErr)
 	}
 	return wrote, errors.Join(err, lookErr)
 }

@@ -99,6 +99,9 @@ func (e *Engine) clear(ctx context.Context) error {
 		return nil
 	}
 	_, back := e.putBack(ctx, old)
+	if back != nil {
+		back = fmt.Errorf("%w: %w", ErrHalfMade, back)
+	}
 	return fmt.Errorf("the other flavour of iptables: %w", errors.Join(err, back))
 }
 

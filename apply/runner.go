@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Runner runs tools: the one seam between svcc and the kernel for everything
@@ -38,20 +40,36 @@ func (e *ToolError) Error() string {
 
 func (e *ToolError) Unwrap() error { return e.Err }
 
+// ErrToolTimeout is a tool that ran longer than Exec.Limit.
+var ErrToolTimeout = errors.New("it did not end in time, and was killed (--tool-timeout)")
+
 // Exec runs real programs. They die with svcc, so that none writes on after it.
-// Started is called with the process's id once it runs; nil for nothing.
 type Exec struct {
+	// Started is called with the process's id once it runs; nil for nothing.
 	Started func(pid int, in Input)
+	// Limit is how long a tool may run, beside Input.Waits; 0 for ever. Then it is
+	// killed with its process group.
+	Limit time.Duration
 }
+
+// pipeWait is how long a process that a tool left behind may hold its output open.
+const pipeWait = 5 * time.Second
 
 // Run implements Runner.
 func (x Exec) Run(ctx context.Context, in Input) ([]byte, error) {
+	if x.Limit > 0 {
+		limited, done := context.WithTimeoutCause(ctx, x.Limit+in.Waits, ErrToolTimeout)
+		defer done()
+		ctx = limited
+	}
 	cmd := exec.CommandContext(ctx, in.Tool, in.Args...)
 	cmd.Stdin = bytes.NewReader(in.Stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// A group of its own: Ctrl-C at a terminal is for svcc to deal with.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = pipeWait
 	if in.Isolated {
 		cleanup, err := isolate(cmd)
 		if err != nil {
@@ -68,6 +86,9 @@ func (x Exec) Run(ctx context.Context, in Input) ([]byte, error) {
 			x.Started(cmd.Process.Pid, in)
 		}
 		err = cmd.Wait()
+	}
+	if err != nil && errors.Is(context.Cause(ctx), ErrToolTimeout) {
+		return nil, &ToolError{Tool: in.Tool, Args: in.Args, Code: -1, Err: fmt.Errorf("%w: %s", ErrToolTimeout, x.Limit+in.Waits)}
 	}
 	if err != nil {
 		return stdout.Bytes(), &ToolError{Tool: in.Tool, Args: in.Args, Code: cmd.ProcessState.ExitCode(), Stderr: stderr.String(), Err: err}

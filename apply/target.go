@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"time"
 
 	"svcc/emit"
 )
@@ -77,7 +78,13 @@ type Input struct {
 	// Isolated runs the tool in a new, empty network namespace that ends with
 	// it, under a lock file of its own. It fails without CAP_SYS_ADMIN.
 	Isolated bool
+	// Waits is how long the tool may wait for a lock, by its arguments.
+	Waits time.Duration
 }
+
+// ErrAnswer is what a tool said of the kernel that cannot be so, although it says
+// that all went well. Nothing is concluded from it.
+var ErrAnswer = errors.New("the tool's answer is not believed")
 
 // ErrLocked is a lock of the tools that another process held longer than the
 // lock timeout.

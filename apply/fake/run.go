@@ -24,6 +24,9 @@ type Fault struct {
 	// Tables is how many tables of a restore are written before it fails; -1
 	// for all: the tool writes, and its caller hears of a failure.
 	Tables int
+	// Answer, if it is not nil, makes something else of what the tool prints; the
+	// tool does its work, and says that all went well.
+	Answer func([]byte) []byte
 	// Before is called instead of failing if it is not nil: to cancel a
 	// context, end the process, or change the kernel. The call then goes on
 	// unless the context is done.
@@ -44,6 +47,9 @@ func (k *Kernel) Run(ctx context.Context, in apply.Input) ([]byte, error) {
 			fault.Before()
 			faulty = false
 		}
+		if fault.Answer != nil {
+			limit, faulty = -1, false
+		}
 	}
 	var out []byte
 	err := failed(in, -1, "", ctx.Err())
@@ -54,6 +60,9 @@ func (k *Kernel) Run(ctx context.Context, in apply.Input) ([]byte, error) {
 			out, err = k.dispatch(in, limit)
 			if faulty && err == nil {
 				err = failed(in, 1, "injected fault", nil)
+			}
+			if fault.Answer != nil && err == nil {
+				out = fault.Answer(out)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (t *Target) addCounters(ctx context.Context, out *bytes.Buffer, f ir.Family
 			return nil
 		}
 	}
-	dump, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-c", "-t", table}})
+	dump, err := t.saved(ctx, f, table, "-c")
 	if err == nil {
 		writeCounters(out, table, dump)
 	}

@@ -3,7 +3,6 @@ package iptables
 import (
 	"context"
 
-	"svcc/apply"
 	"svcc/emit"
 	rules "svcc/emit/iptables"
 	"svcc/ir"
@@ -21,9 +20,4 @@ func (t *Target) Live(ctx context.Context, f ir.Family) ([]emit.Section, error) 
 		s.Text = append(s.Text, dump...)
 	}
 	return []emit.Section{s}, nil
-}
-
-// saved is what the save tool prints of a table.
-func (t *Target) saved(ctx context.Context, f ir.Family, table string) ([]byte, error) {
-	return t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, "save"), Args: []string{"-t", table}})
 }

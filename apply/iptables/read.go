@@ -18,19 +18,14 @@ var builtins = map[string][]string{
 }
 
 // readDump takes from what a save tool printed of one table what is ours.
-func readDump(name string, f ir.Family, dump []byte) (*table, error) {
+func readDump(name string, f ir.Family, dump []byte) *table {
 	r := newTableReader(name, f)
 	for line := range strings.Lines(string(dump)) {
-		line = strings.TrimRight(line, "\r\n")
-		switch {
-		case line == "":
-		case line[0] == '#' && strings.Contains(line, "is incompatible"):
-			return nil, fmt.Errorf("table %s has rules that the tool cannot show: %s", name, line)
-		default:
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			r.dumpLine(line)
 		}
 	}
-	return r.finish(), nil
+	return r.finish()
 }
 
 func (r *tableReader) dumpLine(line string) {

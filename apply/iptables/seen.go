@@ -52,12 +52,14 @@ const mostAsked = 50
 // ends in the whole.
 func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*table, error) {
 	if t.Kernel == nil || t.version == nil {
-		return t.readWhole(ctx, f, name)
+		out, _, err := t.readWhole(ctx, f, name)
+		return out, err
 	}
 	key, nft := tableKey{f, name}, t.version.NFT
 	now, err := t.Kernel.Read(f, name, nft)
 	if err != nil {
-		return t.readWhole(ctx, f, name)
+		out, _, err := t.readWhole(ctx, f, name)
+		return out, err
 	}
 	was := t.seen[key]
 	if was != nil && !t.sameSets(was) {
@@ -66,9 +68,10 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 	if was != nil && was.all == now.All {
 		return was.table, nil
 	}
+	var dump []byte // nil for what was read in parts
 	out := t.readParts(ctx, key, was, now)
 	if out == nil {
-		if out, err = t.readWhole(ctx, f, name); err != nil {
+		if out, dump, err = t.readWhole(ctx, f, name); err != nil {
 			return nil, err
 		}
 	}
@@ -77,21 +80,24 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 	sets, unknown := t.setsOf(out)
 	changed, err := t.Kernel.Changed(f, name, nft, now)
 	if err == nil && !changed {
+		if err := agrees(dump, name, now); dump != nil && err != nil {
+			return nil, fmt.Errorf("%s: %w", t.tool(f, "save"), err)
+		}
 		if unknown == nil {
 			t.sawTable(key, now, out, sets)
 		}
 		return out, nil
 	}
 	// Somebody else writes. What the tool says in one go is one state.
-	return t.readWhole(ctx, f, name)
+	out, _, err = t.readWhole(ctx, f, name)
+	return out, err
 }
 
-func (t *Target) readWhole(ctx context.Context, f ir.Family, name string) (*table, error) {
-	dump, err := t.saved(ctx, f, name)
-	if err != nil {
-		return nil, err
+func (t *Target) readWhole(ctx context.Context, f ir.Family, name string) (out *table, dump []byte, err error) {
+	if dump, err = t.saved(ctx, f, name); err != nil {
+		return nil, nil, err
 	}
-	return readDump(name, f, dump)
+	return readDump(name, f, dump), dump, nil
 }
 
 func (t *Target) sawTable(key tableKey, now sums.Table, out *table, sets map[string]uint16) {
@@ -132,32 +138,28 @@ func (t *Target) readParts(ctx context.Context, key tableKey, was *seenTable, no
 	}
 	var dump bytes.Buffer
 	same := was.others == sumOfOthers(key.name, now)
-	ask := map[string]bool{}
+	ask := map[string]int{} // how many rules each of these has
 	for _, c := range now.Chains {
 		if c.Base != slices.Contains(builtins[key.name], c.Name) || !plainName(c.Name) {
 			return nil
 		}
 		fmt.Fprintf(&dump, ":%s - [0:0]\n", c.Name)
+		as := same
 		if sum, seen := was.chains[c.Name]; oursAlone(key.name, c.Name) {
-			ask[c.Name] = !seen || sum != c.Sum
-		} else {
-			ask[c.Name] = !same
+			as = seen && sum == c.Sum
 		}
-		if ask[c.Name] {
+		if !as {
+			ask[c.Name] = c.Rules
 			continue
 		}
 		if own := was.table.chain(c.Name); own != nil {
 			writeDump(&dump, was.table.rulesOf(own))
 		}
 	}
-	maps.DeleteFunc(ask, func(_ string, must bool) bool { return !must })
-	if len(ask) > mostAsked || !t.ask(ctx, key, slices.Sorted(maps.Keys(ask)), &dump) {
+	if len(ask) > mostAsked || !t.ask(ctx, key, ask, &dump) {
 		return nil
 	}
-	out, err := readDump(key.name, key.family, dump.Bytes())
-	if err != nil {
-		return nil
-	}
+	out := readDump(key.name, key.family, dump.Bytes())
 	if same {
 		out.keepOthers(was.table)
 	}
@@ -170,11 +172,12 @@ func writeDump(dump *bytes.Buffer, lines []string) {
 	}
 }
 
-// ask adds the rules of these chains, as the tool prints them.
-func (t *Target) ask(ctx context.Context, key tableKey, chains []string, dump *bytes.Buffer) bool {
-	for _, name := range chains {
+// ask adds the rules of these chains, as the tool prints them, if it prints as
+// many as the kernel has.
+func (t *Target) ask(ctx context.Context, key tableKey, chains map[string]int, dump *bytes.Buffer) bool {
+	for _, name := range slices.Sorted(maps.Keys(chains)) {
 		said, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(key.family, ""), Args: []string{"-t", key.name, "-S", name}})
-		if err != nil || !addRules(dump, name, said) {
+		if err != nil || addRules(dump, name, said) != chains[name] {
 			return false
 		}
 	}
@@ -193,17 +196,22 @@ func (t *table) keepOthers(was *table) {
 	}
 }
 
-// addRules takes the rules out of what "-S CHAIN" printed.
-func addRules(dump *bytes.Buffer, chain string, said []byte) bool {
+// addRules takes the rules out of what "-S CHAIN" printed, and says how many they
+// are; -1 for what the tool would not print.
+func addRules(dump *bytes.Buffer, chain string, said []byte) int {
+	n := 0
 	for line := range bytes.Lines(said) {
 		switch {
+		case line[len(line)-1] != '\n':
+			return -1
 		case bytes.HasPrefix(line, []byte("-A "+chain+" ")):
 			dump.Write(line)
+			n++
 		case !bytes.HasPrefix(line, []byte("-N ")) && !bytes.HasPrefix(line, []byte("-P ")):
-			return false
+			return -1
 		}
 	}
-	return true
+	return n
 }
 
 // plainName says whether a name can stand in a command and a dump: chains that

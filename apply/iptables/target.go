@@ -65,6 +65,7 @@ func (t *Target) restore(f ir.Family, stdin string) apply.Input {
 		Tool:  t.tool(f, "restore"),
 		Args:  []string{"-w", strconv.Itoa(wait), "--noflush"},
 		Stdin: []byte(stdin),
+		Waits: time.Duration(wait) * time.Second,
 	}
 }
 
@@ -185,7 +186,8 @@ func (t *Target) RestoreOnly(ctx context.Context, to apply.Observed, of ...ir.Fa
 	if !ok {
 		return fmt.Errorf("internal error: %T was not observed here", to)
 	}
-	if err := t.back(ctx, want, of, false); err == nil || errors.Is(err, apply.ErrLocked) || ctx.Err() != nil {
+	err := t.back(ctx, want, of, false)
+	if err == nil || errors.Is(err, apply.ErrLocked) || errors.Is(err, apply.ErrToolTimeout) || ctx.Err() != nil {
 		return err
 	}
 	return t.back(ctx, want, of, true)

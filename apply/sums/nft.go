@@ -81,6 +81,7 @@ func readNFT(f ir.Family, table string) (Table, error) {
 		}
 		r.one.Sum(r.out.Chains[i].Sum[:0])
 		r.one.Reset()
+		r.out.Chains[i].Rules, r.rules = r.rules, 0
 	}
 	now, err := n.generation()
 	if err == nil && now != r.out.Generation {
@@ -95,6 +96,7 @@ type nftReader struct {
 	out      Table
 	names    map[string]bool
 	all, one hash.Hash
+	rules    int // of the chain under way
 }
 
 func (r *nftReader) addChain(m []byte) error {
@@ -130,6 +132,7 @@ func (r *nftReader) addChain(m []byte) error {
 
 // addRule takes in a rule of the chain that was asked for.
 func (r *nftReader) addRule(m []byte) error {
+	r.rules++
 	field(r.one, []byte("rule")) // where it begins
 	return eachAttribute(m, func(kind uint16, whole, value []byte) error {
 		switch kind {

@@ -27,9 +27,10 @@ type Table struct {
 
 // Chain is a chain of iptables-nft.
 type Chain struct {
-	Name string
-	Base bool // a built-in one
-	Sum  Sum  // of its rules, in their order
+	Name  string
+	Base  bool // a built-in one
+	Sum   Sum  // of its rules, in their order
+	Rules int  // how many they are
 }
 
 // Policy is what iptables-legacy does with what reaches the end of a built-in

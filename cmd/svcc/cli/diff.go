@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ type diffCommand struct {
 	diagnosticFlags
 	rules, live bool
 	stateDir    string
+	tool        time.Duration
 	format      string
 }
 
@@ -41,6 +43,7 @@ func newDiff(s streams) *cobra.Command {
 	d.diagnosticFlags.register(cmd.Flags())
 	cmd.Flags().BoolVar(&d.rules, "rules", false, "also show the rules that differ, chain by chain, as a unified diff")
 	cmd.Flags().BoolVar(&d.live, "live", false, "compare with the rules in this node's kernel")
+	toolFlag(cmd.Flags(), &d.tool)
 	cmd.Flags().StringVar(&d.stateDir, "state-dir", state.DefaultPath, "with --live, where svcc apply keeps its record")
 	cmd.Flags().StringVar(&d.format, "format", "text", "text, markdown (for a pull request) or json")
 	return cmd

@@ -32,7 +32,7 @@ func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Repo
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	live, rules, err := liveRules(ctx, wanted.ruleset, state.At(d.stateDir))
+	live, rules, err := liveRules(ctx, wanted.ruleset, state.At(d.stateDir), apply.Exec{Limit: d.tool})
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,7 @@ type liveTarget interface {
 
 // liveRules reads the kernel: each family's rules, to send packets through, and
 // which of ours an apply would add and remove.
-func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir) (map[ir.Family]emit.Walker, []diff.Rule, error) {
-	runner := apply.Exec{}
+func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir, runner apply.Runner) (map[ir.Family]emit.Walker, []diff.Rule, error) {
 	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
 	var target liveTarget = glue
 	switch wanted.Head.Mode {

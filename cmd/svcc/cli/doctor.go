@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ type doctorCommand struct {
 	streams
 	stateDir, mode              string
 	schedulers                  []string
+	tool                        time.Duration
 	fix, asJSON, verbose, table bool
 }
 
@@ -42,6 +44,7 @@ func newDoctor(s streams) *cobra.Command {
 	f.StringVar(&d.mode, "mode", "", "what the node is to be in: iptables, ipvs (default that of RULESET, or else of the ruleset that was applied last)")
 	f.StringSliceVar(&d.schedulers, "scheduler", nil, "in IPVS mode, schedulers that are to be there, beside the ruleset's")
 	f.StringVar(&d.stateDir, "state-dir", state.DefaultPath, "where the rulesets, the record and the journal are kept")
+	toolFlag(f, &d.tool)
 	f.BoolVar(&d.fix, "fix", false, "set the settings (sysctl) that are named, until the next boot")
 	f.BoolVar(&d.asJSON, "json", false, "print JSON")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "show what is fine as well")
@@ -108,7 +111,7 @@ func (d *doctorCommand) doctor(args []string) (*doctor.Doctor, error) {
 			return nil, fmt.Errorf("--scheduler %s: there are %s", s, strings.Join(ir.Schedulers, ", "))
 		}
 	}
-	out := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: d.stateDir, Schedulers: d.schedulers}
+	out := &doctor.Doctor{Root: "/", Runner: apply.Exec{Limit: d.tool}, StateDir: d.stateDir, Schedulers: d.schedulers}
 	dir := state.At(d.stateDir)
 	rec, _ := dir.Record() // the check of the state directory tells of errors
 	out.InForce = rulesetOfState(dir, rec.Current)

@@ -22,7 +22,7 @@ import (
 // engineFlags are the flags of every command that deals with the node.
 type engineFlags struct {
 	mode, dir, logFormat, conntrack string
-	lock, confirm, drain            time.Duration
+	lock, confirm, drain, tool      time.Duration
 	dryRun, takeOver, allowShrink   bool
 	canaries                        bool // whether kube-proxy's are to go too
 	removing                        bool
@@ -34,9 +34,15 @@ func (e *engineFlags) registerState(f *pflag.FlagSet) {
 	f.StringVar(&e.logFormat, "log-format", "text", "what is said on standard error: text or json")
 }
 
+// toolFlag registers how long each tool may run.
+func toolFlag(f *pflag.FlagSet, limit *time.Duration) {
+	f.DurationVar(limit, "tool-timeout", 5*time.Minute, "how long each run of iptables-save, ipset and the like may take; then it is killed, and has failed (0: no limit)")
+}
+
 // registerChange registers what commands that change the node have.
 func (e *engineFlags) registerChange(f *pflag.FlagSet) {
 	e.registerState(f)
+	toolFlag(f, &e.tool)
 	f.BoolVar(&e.dryRun, "dry-run", false, "show and check what would be done; change nothing")
 	f.BoolVar(&e.takeOver, "take-over", false, "go on although kube-proxy runs, or its rules or virtual servers of others are in the way")
 	f.DurationVar(&e.lock, "lock-timeout", 30*time.Second, "how long to wait for another run of svcc, and for the xtables lock")

@@ -45,6 +45,7 @@ func newStatus(s streams) *cobra.Command {
 		},
 	}
 	e.registerState(cmd.Flags())
+	toolFlag(cmd.Flags(), &e.tool)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&rules, "rules", false, "show each rule that differs: + missing from the kernel, - in the kernel but not recorded")
 	return cmd

@@ -22,7 +22,7 @@ func (e *engineFlags) aimAt(en *apply.Engine, mode string) {
 	rec, _ := en.State.Record() // what is wrong with it is for the engine to say
 	mode = cmp.Or(mode, rec.Mode, compiler.ModeIPTables)
 	en.Options.Mode = mode
-	tools := apply.Exec{Started: func(pid int, _ apply.Input) { en.State.Child(pid) }}
+	tools := apply.Exec{Started: func(pid int, _ apply.Input) { en.State.Child(pid) }, Limit: e.tool}
 	glue := &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: e.canaries, Kernel: sums.Kernel{}}
 	// Sets that others used when IPVS mode ended go with the rest.
 	all := e.removing && e.mode == ""
