@@ -19,6 +19,7 @@ type observed struct {
 	foreign        []*Server
 	excluded       []spec.Key // ours, but by rulesets alone, which exclude them
 	noIPVS, noSets string     // why the kernel has none; "" if it has
+	unseen         []string   // sets of ours that are there all the same, which nothing can read or take away
 	noLink         string     // why there can be none of ours; "" if there can
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"svcc/apply"
 	"svcc/apply/iptables"
@@ -125,7 +126,11 @@ func (o *observed) allows(want *state) error {
 	if want.Link && o.noLink != "" {
 		return fmt.Errorf("%s; delete it or give it another name (ip link set %s name NAME)", o.noLink, spec.Link)
 	}
-	for i, f := range families {
+	if n := len(o.unseen); n > 0 {
+		return fmt.Errorf("the kernel has %d sets of svcc's (%s), which can be neither read nor taken away without ipset: %s; install it and run this again; until then nothing is written",
+			n, strings.Join(o.unseen[:min(n, 3)], ", "), o.noSets)
+	}
+	for i := range families {
 		w := &want.Families[i]
 		if len(w.Servers) > 0 && o.noIPVS != "" {
 			return errors.New(o.noIPVS)
@@ -134,9 +139,8 @@ func (o *observed) allows(want *state) error {
 			return fmt.Errorf("the kernel has no sets, or there is no ipset: modprobe ip_set (%s)", o.noSets)
 		}
 		for _, set := range w.Sets {
-			if h := o.state.Families[i].set(set.Name); h != nil && !h.Swaps(set, f) {
-				return fmt.Errorf("a set is there already that cannot be replaced while rules use it: \"%s\"; there must be \"%s\": take it away with svcc remove, or those rules, and then it (ipset destroy %s)",
-					h.Create(f), set.Create(f), set.Name)
+			if err := o.replaceable(i, set); err != nil {
+				return err
 			}
 		}
 		if list := o.inTheWay(i, w); len(list) > 0 {
@@ -145,6 +149,22 @@ func (o *observed) allows(want *state) error {
 		}
 	}
 	return nil
+}
+
+// replaceable says whether a set can get the place of the one that is there. The
+// kernel swaps sets of one type and family; another it lets go only when nothing
+// refers to it.
+func (o *observed) replaceable(i int, set *spec.Set) error {
+	own, f := &o.state.Families[i], families[i]
+	h := own.set(set.Name)
+	if h == nil || h.Swaps(set, f) || !own.Used[set.Name] {
+		return nil
+	}
+	who := "svcc's own rules use it: take it away with svcc remove"
+	if own.Busy[set.Name] {
+		who = fmt.Sprintf("rules or sets that are not svcc's use it: find them (iptables-save | grep %[1]s; ip6tables-save | grep %[1]s; ipset list), take them away, and then it (ipset destroy %[1]s)", set.Name)
+	}
+	return fmt.Errorf("set %s is there already, \"%s\", and must be \"%s\"; it cannot be replaced while %s", set.Name, h.Create(f), set.Create(f), who)
 }
 
 // writesAll says that nothing of ours is kept as it is.

@@ -18,6 +18,7 @@ type setEdit struct {
 	// wanted, and what proves that to be ours.
 	first *spec.Set
 	busy  bool // it is to go, and cannot: others use it
+	used  bool // rules refer to it
 }
 
 // editSets compares the sets of a family. Sets that are as they should be are
@@ -29,7 +30,7 @@ func editSets(f ir.Family, have, want *familyState, l *leaving) []*setEdit {
 		if e.have == nil && e.want == nil {
 			continue
 		}
-		e.busy = e.want == nil && have.Busy[name]
+		e.busy, e.used = e.want == nil && have.Busy[name], have.Used[name]
 		e.setFirst(l)
 		if e.needed() {
 			out = append(out, e)
@@ -58,6 +59,13 @@ func (e *setEdit) setFirst(l *leaving) {
 	first := *e.want
 	e.first = &first
 	if e.have == nil {
+		return
+	}
+	if !e.have.Swaps(e.want, e.family) {
+		// Another type's. Where rules use it, they go first.
+		if e.used {
+			e.first = e.have
+		}
 		return
 	}
 	first.Entries = slices.Clone(first.Entries)
@@ -127,6 +135,9 @@ func (t *setsText) turn(f ir.Family, have, want *spec.Set) {
 	case have == nil:
 		t.line("%s", want.Create(f))
 		t.each("add", want.Name, want.Entries)
+	case !have.Swaps(want, f):
+		t.line("destroy %s", have.Name)
+		t.turn(f, nil, want)
 	case edited(have, want):
 		t.each("add", want.Name, more(want, have))
 	default:
@@ -167,6 +178,8 @@ func setsLast(edits []*setEdit) string {
 	var t setsText
 	for _, e := range edits {
 		switch {
+		case e.late():
+			t.turn(e.family, nil, e.want)
 		case e.first == nil || slices.Equal(e.first.Entries, e.want.Entries):
 		case edited(e.first, e.want):
 			t.each("del", e.want.Name, more(e.first, e.want))
@@ -175,6 +188,19 @@ func setsLast(edits []*setEdit) string {
 		}
 	}
 	return t.String()
+}
+
+// late says that a set of another type is made anew when no rule uses it any more.
+func (e *setEdit) late() bool { return e.first != nil && e.first == e.have }
+
+// setsLate are the sets that must go before they are made anew.
+func setsLate(edits []*setEdit) (names []string) {
+	for _, e := range edits {
+		if e.late() {
+			names = append(names, e.have.Name)
+		}
+	}
+	return names
 }
 
 // setsGone are the sets that are to go; the busy ones are those that others use.

@@ -30,6 +30,8 @@ type familyState struct {
 	Servers   []*Server // sorted by key
 	// Busy are the sets that others' rules or sets refer to.
 	Busy map[string]bool `json:"-"`
+	// Used are the sets that anybody's refer to, ours included.
+	Used map[string]bool `json:"-"`
 }
 
 // filled says whether any set has an entry. Empty ones may be left over.

@@ -178,6 +178,9 @@ func (r *route) steps(glue []timedStep) []step {
 	glueHere(glueMid)
 	out = appendOps(out, r.goes)
 	glueHere(glueLate)
+	if late := setsLate(r.edits); len(late) > 0 {
+		out = append(out, destroyStep(late))
+	}
 	sets(setsLast(r.edits))
 	gone, busy := setsGone(r.edits)
 	if len(gone) > 0 {

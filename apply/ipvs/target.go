@@ -104,11 +104,14 @@ func (t *Target) observe(ctx context.Context) (*observed, error) {
 	dump, err := t.Runner.Run(ctx, apply.Input{Tool: "ipset", Args: []string{"save"}})
 	switch {
 	case noSets(err):
-		o.noSets = err.Error()
+		o.noSets, o.unseen = err.Error(), t.kernelSets()
 	case err != nil:
 		return nil, fmt.Errorf("reading the sets: %w", err)
 	default:
 		if err := o.state.readSets(dump); err != nil {
+			return nil, err
+		}
+		if err := t.believe(o.state); err != nil {
 			return nil, err
 		}
 	}

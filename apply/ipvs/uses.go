@@ -3,11 +3,13 @@ package ipvs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"svcc/apply"
 	"svcc/apply/iptables"
+	spec "svcc/emit/ipvs"
 )
 
 // readUses finds out which sets of ours others use: those that the kernel counts
@@ -20,30 +22,85 @@ func (t *Target) readUses(ctx context.Context, o *observed) error {
 	if err != nil {
 		return fmt.Errorf("reading who uses the sets: %w", err)
 	}
-	total := references(text)
+	heads := setHeads(text)
 	own := iptables.SetUses(o.glue)
 	for i := range families {
 		f := &o.state.Families[i]
-		f.Busy = map[string]bool{}
+		f.Busy, f.Used = map[string]bool{}, map[string]bool{}
 		for _, set := range f.Sets {
-			f.Busy[set.Name] = total[set.Name] > own[set.Name]
+			head, told := heads[set.Name]
+			if !told || head.entries >= 0 && set.Odd == "" && head.entries != len(set.Entries) {
+				return fmt.Errorf("ipset: %w: set %s has %d entries by \"ipset save\", and by \"ipset list -t\" %s",
+					apply.ErrAnswer, set.Name, len(set.Entries), head.text(told))
+			}
+			f.Busy[set.Name] = head.references > own[set.Name]
+			f.Used[set.Name] = head.references > 0
 		}
 	}
 	return nil
 }
 
-// references reads how many each set has from what "ipset list -t" printed.
-func references(text []byte) map[string]int {
-	out := map[string]int{}
+// setHead is what the kernel says of a set as a whole.
+type setHead struct {
+	references int
+	entries    int // -1 where it does not say, as old kernels do not
+}
+
+func (h setHead) text(told bool) string {
+	if !told {
+		return "it is not there"
+	}
+	return strconv.Itoa(h.entries)
+}
+
+// setHeads reads what "ipset list -t" printed.
+func setHeads(text []byte) map[string]setHead {
+	out := map[string]setHead{}
 	name := ""
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch key {
-		case "Name":
+		head := out[name]
+		n, err := strconv.Atoi(value)
+		switch {
+		case key == "Name":
 			name = value
-		case "References":
-			out[name], _ = strconv.Atoi(value)
+			out[name] = setHead{entries: -1}
+		case key == "References" && err == nil:
+			head.references = n
+			out[name] = head
+		case key == "Number of entries" && err == nil:
+			head.entries = n
+			out[name] = head
 		}
 	}
 	return out
+}
+
+// kernelSets are the sets by our names that the kernel says it has, without a
+// tool; none where it cannot be asked.
+func (t *Target) kernelSets() (out []string) {
+	if t.Glue.Kernel == nil {
+		return nil
+	}
+	for _, f := range families {
+		for _, name := range spec.SetNames(f) {
+			for _, name := range []string{name, spec.Temporary(name)} {
+				if _, err := t.Glue.Kernel.Sets([]string{name}); err == nil {
+					out = append(out, name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// believe compares the sets that ipset told of with those that the kernel has.
+func (t *Target) believe(s *state) error {
+	for _, name := range t.kernelSets() {
+		i := familyOfSet(name)
+		if i >= 0 && s.Families[i].set(name) == nil || i < 0 && !slices.Contains(s.Temporary, name) {
+			return fmt.Errorf("ipset save: %w: it does not have the set %s, and the kernel does", apply.ErrAnswer, name)
+		}
+	}
+	return nil
 }
