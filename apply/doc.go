@@ -14,6 +14,10 @@
 // (Recalling), so that the next run asks the tools only for what differs. It is
 // no mark of who wrote last: the kernel's own bytes are compared.
 //
+// A tool's answer is an observation only if it is whole and agrees with what the
+// kernel says without a tool (ErrAnswer); a tool that does not end is killed at
+// Exec.Limit. The state directory is trusted only as far as package state says.
+//
 // A Target programs what a mode needs of the kernel and knows which of it is ours:
 // package iptables, and package ipvs, which has the former for its rules. Package
 // fake is a kernel for tests.

@@ -19,6 +19,7 @@
 //
 // When reviewing a change here, look for: a line that names a chain which is
 // not ours, or a built-in one otherwise than by inserting or deleting a hook; a
+// dump that is read without Whole, or not against what the kernel counts; a
 // foreign rule that is kept or written; -D of a rule that was not observed in
 // this very text (it would fail the whole table); -X of a chain that something
 // may still jump to; something that is taken to be as it was seen although it
