@@ -28,6 +28,9 @@ func policies(x *examination) []Finding {
 func (x *examination) iptablesPolicy(f ir.Family) Finding {
 	id, save := "policies."+f.String(), iptables.Flavour("")(f, "save")
 	text, err := x.run(save, "-t", "filter")
+	if err == nil {
+		err = iptables.Whole([]byte(text), "filter")
+	}
 	if err != nil {
 		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "run as root, with CAP_NET_ADMIN"}
 	}
