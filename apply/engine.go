@@ -55,6 +55,7 @@ type Report struct {
 	Before, After *emit.Ruleset // in force by the record until now, and then; nil for none
 	Sysctls       []string      // "name: old -> new", for those that had to change
 	Notes         []string      // what Check could not try
+	Left          []string      // what stays, and why, after everything was to go
 	Wrote         bool          // whether the kernel was written to
 	Recorded      bool          // whether the record changed
 
@@ -153,6 +154,7 @@ func (e *Engine) change(ctx context.Context, aim func(*run) error) (Report, erro
 	err := r.do(ctx)
 	if err == nil {
 		r.tidy(ctx)
+		r.left(ctx)
 	}
 	return r.report, err
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"svcc/apply/state"
@@ -179,8 +180,15 @@ func (r *run) next() state.Record {
 	if r.after != nil {
 		n.Node, n.Level = r.after.Head.Node, r.after.Head.Level
 		n.Made = made(r.record.Made, r.report.Plan)
+	} else if flavourOf(r.record.Flavour) == flavourOf(r.flavour) {
+		n.Made = tablesIn(r.record.Made)
 	}
 	return n
+}
+
+// tablesIn are the tables of what was made: "ipv4 nat". They outlive the rules.
+func tablesIn(made []string) []string {
+	return slices.DeleteFunc(slices.Clone(made), func(s string) bool { return strings.Count(s, " ") != 1 })
 }
 
 // made is what exists thanks to svcc after a plan.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,11 +32,38 @@ type ToolError struct {
 }
 
 func (e *ToolError) Error() string {
+	if why := e.missing(); why != "" {
+		return why
+	}
 	text := strings.TrimSpace(e.Stderr)
 	if text == "" {
 		text = e.Err.Error()
 	}
 	return fmt.Sprintf("%s: exit %d: %s", strings.Join(append([]string{e.Tool}, e.Args...), " "), e.Code, text)
+}
+
+// missing says that there is no such program to run, and what to do; "" if there is.
+func (e *ToolError) missing() string {
+	var start *fs.PathError
+	switch {
+	case errors.Is(e.Err, exec.ErrDot):
+		return fmt.Sprintf("the program %s is only in a directory that $PATH names relative to where svcc is run, from which nothing is run: name it from / on", e.Tool)
+	case errors.Is(e.Err, exec.ErrNotFound), errors.As(e.Err, &start) && start.Op == "fork/exec" && errors.Is(start, fs.ErrNotExist):
+		return fmt.Sprintf("the program %s is not there: install the package %s", e.Tool, packageOf(e.Tool))
+	}
+	return ""
+}
+
+// packageOf is the package that has a tool, as most distributions name it.
+func packageOf(tool string) string {
+	switch base := filepath.Base(tool); {
+	case strings.Contains(base, "tables"):
+		return "iptables"
+	case base == "modprobe":
+		return "kmod"
+	default:
+		return base
+	}
 }
 
 func (e *ToolError) Unwrap() error { return e.Err }

@@ -55,7 +55,8 @@ type Plan interface {
 	// journal and tests.
 	Inputs() []Input
 	// Makes names what this Plan creates that other programs use too, so that
-	// only a record can later tell it to be ours: "ipv4 filter KUBE-FIREWALL".
+	// only a record can later tell it to be ours: "ipv4 filter KUBE-FIREWALL",
+	// "ipv4 nat" for a table.
 	Makes() []string
 }
 

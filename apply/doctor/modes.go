@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"svcc/apply/iptables"
 	"svcc/apply/ipvs"
 	"svcc/emit"
 	rules "svcc/emit/iptables"
@@ -72,7 +71,7 @@ func (x *examination) rulesLeft(f ir.Family) Finding {
 	if x.recorded() == "iptables" {
 		return ok(id, "iptables mode is in force; svcc apply --mode ipvs ends it")
 	}
-	text, err := x.run(iptables.Flavour("")(f, "save"), "-t", "nat")
+	text, err := x.saved(f, "nat")
 	if err != nil {
 		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "run as root, with CAP_NET_ADMIN"}
 	}

@@ -26,11 +26,8 @@ func policies(x *examination) []Finding {
 // KUBE-FORWARD accepts what is masqueraded and what belongs to a known flow, so
 // what a DROP in FORWARD catches is the rest.
 func (x *examination) iptablesPolicy(f ir.Family) Finding {
-	id, save := "policies."+f.String(), iptables.Flavour("")(f, "save")
-	text, err := x.run(save, "-t", "filter")
-	if err == nil {
-		err = iptables.Whole([]byte(text), "filter")
-	}
+	id := "policies." + f.String()
+	text, err := x.saved(f, "filter")
 	if err != nil {
 		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "run as root, with CAP_NET_ADMIN"}
 	}

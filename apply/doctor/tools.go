@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"svcc/apply/iptables"
@@ -36,6 +37,9 @@ func (x *examination) toolsOf(f ir.Family) Finding {
 		text, err := x.run(command(f, verb), "--version")
 		if verb != "" && !absent(err) {
 			continue // older ones do not tell
+		}
+		if absent(err) {
+			return Finding{ID: id, State: x.severity(f), Text: "the program " + command(f, verb) + " is not there", Todo: install}
 		}
 		if err != nil {
 			return Finding{ID: id, State: x.severity(f), Text: oneLine(err.Error()), Todo: install}
@@ -122,6 +126,19 @@ func (x *examination) legacyTables(f ir.Family) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// saved is what the save tool prints of a table; nothing where iptables-legacy has
+// no such table yet, as the tool would make it.
+func (x *examination) saved(f ir.Family, table string) (string, error) {
+	if v, there := x.versions[f]; there && !v.NFT && !slices.Contains(strings.Fields(x.legacyTables(f)), table) {
+		return "", nil
+	}
+	text, err := x.run(iptables.Flavour("")(f, "save"), "-t", table)
+	if err == nil {
+		err = iptables.Whole([]byte(text), table)
+	}
+	return text, err
 }
 
 // ownChains are the chains that only svcc and kube-proxy make, in what a save

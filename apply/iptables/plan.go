@@ -129,6 +129,9 @@ func (p *plan) add(t *Target, fp familyPlan) {
 	}
 	p.families = append(p.families, fp)
 	for _, d := range fp.deltas {
+		if d.have.unused {
+			p.makes = append(p.makes, tableName(fp.family, d.name))
+		}
 		for _, i := range d.write {
 			if d.name == "filter" && d.want.chains[i].name == rules.SharedChain {
 				p.makes = append(p.makes, sharedName(fp.family))

@@ -23,6 +23,7 @@ type Kernel interface {
 	Changed(f ir.Family, table string, nft bool, since sums.Table) (bool, error)
 	Policies(f ir.Family, table string) ([]sums.Policy, error)
 	Chains(f ir.Family, table string, nft bool) ([]string, error)
+	Used(f ir.Family, table string, nft bool) (bool, error)
 	Sets(names []string) ([]uint16, error)
 }
 
@@ -54,6 +55,9 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 	if t.Kernel == nil || t.version == nil {
 		out, _, err := t.readWhole(ctx, f, name)
 		return out, err
+	}
+	if t.unused(f, name) {
+		return &table{index: map[string]int{}, unused: true}, nil
 	}
 	key, nft := tableKey{f, name}, t.version.NFT
 	now, err := t.Kernel.Read(f, name, nft)

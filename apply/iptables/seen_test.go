@@ -38,6 +38,11 @@ func (n *namespace) Chains(f ir.Family, table string, nft bool) (out []string, e
 	return out, err
 }
 
+func (n *namespace) Used(f ir.Family, table string, nft bool) (out bool, err error) {
+	n.Do(func() { out, err = sums.Kernel{}.Used(f, table, nft) })
+	return out, err
+}
+
 func (n *namespace) Sets(names []string) (out []uint16, err error) {
 	n.Do(func() { out, err = sums.Kernel{}.Sets(names) })
 	return out, err

@@ -15,6 +15,7 @@ type table struct {
 	rules   []string       // "-A CHAIN ...", each chain's side by side
 	builtin []builtin      // those with rules, in order of name
 	canary  bool           // kube-proxy's canary is there
+	unused  bool           // the kernel has no such table; whoever asks for it makes it
 }
 
 // chain is a chain of ours.

@@ -28,6 +28,7 @@ type Target struct {
 	LockTimeout time.Duration
 	// Owns are names that Plan.Makes gave, out of the record: what of it is
 	// not wanted any more is removed unless others have put something into it.
+	// Tables stay; Left tells of those that are empty.
 	Owns []string
 	// Canaries lets kube-proxy's canary chains go too, in every table that has
 	// them: to take over, or to remove.
@@ -40,6 +41,7 @@ type Target struct {
 	Kernel Kernel
 
 	version *Version
+	lacks   map[ir.Family]error // why a family's tools do not answer
 	seen    map[tableKey]*seenTable
 }
 
@@ -97,6 +99,9 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 			return nil, err
 		}
 		if why := o.families[i].trouble; why != "" {
+			if err := t.unread(f, why); err != nil {
+				return nil, err
+			}
 			errs = append(errs, errors.New(why))
 		}
 	}
@@ -109,8 +114,27 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 	return o, nil
 }
 
+// unread is an error where the kernel has rules of ours of a family that cannot be
+// read: they would stay whatever is done, and nothing would tell.
+func (t *Target) unread(f ir.Family, why string) error {
+	if t.Kernel == nil {
+		return nil
+	}
+	for _, name := range tables {
+		chains, err := t.Kernel.Chains(f, name, t.version.NFT)
+		chains = slices.DeleteFunc(chains, func(c string) bool { return !OnlyServices(name, c) })
+		if err == nil && len(chains) > 0 {
+			return fmt.Errorf("%s; the kernel has chains of Services of that family, such as %s, which could be neither compared nor taken away", why, chains[0])
+		}
+	}
+	return nil
+}
+
 func (t *Target) readFamily(ctx context.Context, f ir.Family, names []string) (familyState, error) {
 	s := familyState{tables: map[string]*table{}}
+	if err := t.lacks[f]; absent(err) {
+		return familyState{trouble: fmt.Sprintf("%s cannot be read: %v", f, err)}, nil
+	}
 	for _, name := range names {
 		var err error
 		s.tables[name], err = t.readTable(ctx, f, name)

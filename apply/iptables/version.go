@@ -68,11 +68,11 @@ func (t *Target) Version(ctx context.Context) (Version, error) {
 		return *t.version, nil
 	}
 	var found []Version
-	var failed error
+	t.lacks = map[ir.Family]error{}
 	for _, f := range families {
 		out, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, ""), Args: []string{"--version"}})
 		if err != nil {
-			failed = err // a machine may have one family only
+			t.lacks[f] = err // a machine may have one family only
 			continue
 		}
 		v, err := ParseVersion(string(out))
@@ -86,7 +86,7 @@ func (t *Target) Version(ctx context.Context) (Version, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return Version{}, failed
+		return Version{}, t.lacks[families[0]]
 	case found[0].NFT != found[len(found)-1].NFT:
 		return Version{}, fmt.Errorf("iptables is %s, ip6tables is %s: both must be of one flavour", found[0], found[1])
 	}

@@ -14,8 +14,12 @@ import (
 
 // saved is what the save tool prints of a table, with more arguments. What is no
 // whole table is an error, whatever the tool's exit code: taken for what the
-// kernel holds, it would be written anew beside that.
+// kernel holds, it would be written anew beside that. A table that the kernel does
+// not have is not asked for, which would make it, but taken for an empty one.
 func (t *Target) saved(ctx context.Context, f ir.Family, table string, more ...string) ([]byte, error) {
+	if t.unused(f, table) {
+		return emptyTable(table), nil
+	}
 	in := apply.Input{Tool: t.tool(f, "save"), Args: append(more, "-t", table)}
 	dump, err := t.Runner.Run(ctx, in)
 	if err == nil {

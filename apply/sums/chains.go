@@ -31,8 +31,16 @@ func (Kernel) Chains(f ir.Family, table string, nft bool) ([]string, error) {
 	return l.chains()
 }
 
-// usedLegacy says whether this namespace has such a table of iptables-legacy. To
-// ask for the table itself would make it.
+// Used says whether this network namespace has a table. To ask for one of
+// iptables-legacy itself, by a tool or by Read, makes it, and every packet passes it
+// from then on; so do some versions of iptables-nft.
+func (Kernel) Used(f ir.Family, table string, nft bool) (bool, error) {
+	if nft {
+		return usedNFT(f, table)
+	}
+	return usedLegacy(f, table)
+}
+
 func usedLegacy(f ir.Family, table string) (bool, error) {
 	name := "ip_tables_names"
 	if f == ir.IPv6 {
@@ -69,6 +77,12 @@ func (l *legacyTable) chains() ([]string, error) {
 		out = out[:n-1]
 	}
 	return out, nil
+}
+
+// usedNFT takes a table without chains for none.
+func usedNFT(f ir.Family, table string) (bool, error) {
+	chains, err := chainsNFT(f, table)
+	return len(chains) > 0, err
 }
 
 // chainsNFT dumps the chains of a family. Where nobody answers for nf_tables,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,8 +40,8 @@ func Affected(p *ir.Program, live emit.Walker, rules []Rule) ([]string, error) {
 		a.display[s.PortName.String()] = s.Display()
 	}
 	err := a.sendAll(eval.Sample(p))
-	if part := a.suspects(p, rules); err == nil && len(part.Services) > 0 {
-		err = a.sendAll(eval.Probes(part))
+	if a.suspect(p, rules); err == nil && len(a.display) > 0 {
+		err = a.sendAll(eval.Probes(p))
 	}
 	out := make([]string, 0, len(a.found))
 	for name := range a.found {
@@ -56,7 +57,7 @@ type affected struct {
 	looks      *eval.Looks
 	own, whole emit.Walker // whole is nil where others' rules do not matter
 	found      map[string]bool
-	display    map[string]string // names of probes to names of service ports
+	display    map[string]string // of whom packets are sent: a probe's name to Affected's
 	broken     int               // packets that could not be followed
 	want, got  eval.Outcome      // their memory is used again
 }
@@ -108,30 +109,35 @@ func (a *affected) stopped(p eval.Packet, h eval.Host) bool {
 	return concerned && errors.Join(err, more) == nil && !sameFate(own, all)
 }
 
-// manySuspects is of how many service ports all probes are sent at most. Where the
+// manySuspects is to how many service ports all probes are sent at most. Where the
 // addresses of more stand in rules, whole tables differ, and samples show that.
 const manySuspects = 1000
 
-// suspects is a Program's part to which rules that name no service port point, by
-// the addresses in them.
-func (a *affected) suspects(p *ir.Program, rules []Rule) *ir.Program {
-	part := &ir.Program{Family: p.Family, Node: p.Node, Options: p.Options}
-	named := map[netip.Addr]bool{}
+// suspect leaves those service ports to send packets to that rules which name none
+// may concern alone.
+func (a *affected) suspect(p *ir.Program, rules []Rule) {
+	named, everyone := map[netip.Addr]bool{}, false
 	for _, x := range rules {
 		if x.Service == "" {
 			x.addresses(named)
+			everyone = everyone || knownFlows.MatchString(x.Rule)
 		}
 	}
+	clear(a.display)
 	for _, s := range p.Services {
-		if !a.found[s.Display()] && len(part.Services) < manySuspects && concerns(s, named) {
-			part.Services = append(part.Services, s)
+		if !a.found[s.Display()] && (everyone || len(a.display) < manySuspects && concerns(s, named)) {
+			a.display[s.PortName.String()] = s.Display()
 		}
 	}
-	return part
 }
+
+// knownFlows finds in a rule that it asks for flows that are not new: samples have
+// such packets for few service ports.
+var knownFlows = regexp.MustCompile(`! --ctstate|--ctstate \S*(ESTABLISHED|RELATED|INVALID)`)
 
 func concerns(s *ir.ServicePort, named map[netip.Addr]bool) bool {
 	return len(named) > 0 && (slices.ContainsFunc(s.Frontends, func(f ir.Frontend) bool { return named[f.Addr] }) ||
+		slices.ContainsFunc(s.SourceRanges, func(r netip.Prefix) bool { return named[r.Addr()] }) ||
 		slices.ContainsFunc(s.Reachable(), func(e ir.Endpoint) bool { return named[e.Addr] }))
 }
 

@@ -68,7 +68,7 @@ func (d *diffCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case err != nil:
-		return exit{exitUsage, err}
+		return exit{exitUsage, needsRoot(err)}
 	case !r.Same():
 		return exit{code: exitFindings}
 	}

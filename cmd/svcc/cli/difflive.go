@@ -13,6 +13,7 @@ import (
 	"svcc/apply/iptables"
 	"svcc/apply/ipvs"
 	"svcc/apply/state"
+	"svcc/apply/sums"
 	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
@@ -79,7 +80,7 @@ type liveTarget interface {
 // liveRules reads the kernel: each family's rules, to send packets through, and
 // which of ours an apply would add and remove.
 func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir, runner apply.Runner) (map[ir.Family]emit.Walker, []diff.Rule, error) {
-	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second}
+	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second, Kernel: sums.Kernel{}}
 	var target liveTarget = glue
 	switch wanted.Head.Mode {
 	case compiler.ModeIPTables:

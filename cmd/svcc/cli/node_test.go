@@ -30,6 +30,7 @@ func TestKernelScripts(t *testing.T) {
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"exits":  exits,
 					"silent": silent,
+					"looks":  looks,
 				},
 			})
 		})

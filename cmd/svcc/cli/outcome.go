@@ -26,6 +26,9 @@ func (e *engineFlags) outcome(s streams, en *apply.Engine, r apply.Report, err e
 		showPlan(s.out, r)
 		return nil
 	}
+	for _, what := range r.Left {
+		en.Log.Info(what)
+	}
 	switch {
 	case r.Wrote:
 		came, went := countRules(r.Plan)

@@ -32,7 +32,7 @@ func applied(err error) error {
 	case errors.Is(err, apply.ErrLocked), errors.Is(err, state.ErrBusy), errors.Is(err, state.ErrChild):
 		return exit{exitLocked, err}
 	}
-	return exit{exitRefused, err}
+	return exit{exitRefused, needsRoot(err)}
 }
 
 // exit is an error that knows its exit code; its text may be empty if all was

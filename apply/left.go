@@ -1,0 +1,23 @@
+package apply
+
+import "context"
+
+// Leaving is a Target that can say what stays where everything of ours goes.
+type Leaving interface {
+	// Left is asked once all is removed that can be. It gives what stays and why, a
+	// line for each, sorted.
+	Left(ctx context.Context) ([]string, error)
+}
+
+// left reports what a run that removed could not take away. Its error is told, but
+// changes nothing.
+func (r *run) left(ctx context.Context) {
+	t, ok := r.Target.(Leaving)
+	if !ok || !r.removing || r.Options.DryRun {
+		return
+	}
+	var err error
+	if r.report.Left, err = t.Left(ctx); err != nil {
+		r.Log.Warn("cannot tell whether anything stays", "because", err)
+	}
+}
