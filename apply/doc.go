@@ -22,8 +22,11 @@
 // package iptables, and package ipvs, which has the former for its rules. Package
 // fake is a kernel for tests.
 //
+// Whatever comes before the first write makes nothing: with iptables-legacy, to ask
+// for a table is to make it.
+//
 // When reviewing a change here, look for: a write outside Commit and Restore, a
-// foreign chain, rule, policy or counter that could change, an error path that
-// leaves tables of two states without a journal, and a tool that could outlive
-// the process without being recorded.
+// look that makes a table or set, a foreign chain, rule, policy or counter that
+// could change, an error path that leaves tables of two states without a journal,
+// and a tool that could outlive the process without being recorded.
 package apply

@@ -5,7 +5,8 @@
 // and gives Findings: ok, warn (it works until something else happens), fail
 // (something that Services promise does not work), or unknown (what it needs to
 // look is missing). No check changes anything: kernel features are tried in a
-// network namespace that ends with the tool that ran there. Fix alone writes,
+// network namespace that ends with the tool that ran there, and a table that
+// iptables-legacy does not have yet is not asked for. Fix alone writes,
 // and only settings that a Finding named.
 //
 // IPVS mode has checks of its own, and others look at other things there: what

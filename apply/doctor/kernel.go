@@ -10,6 +10,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/conntrack"
 	"svcc/apply/iptables"
+	"svcc/apply/sums"
 	"svcc/ir"
 )
 
@@ -75,6 +76,10 @@ func (x *examination) features(f ir.Family) []Finding {
 	}
 	var out []Finding
 	for _, t := range features {
+		if m := x.idle(t.module, f, v.NFT); m != "" {
+			out = append(out, ok(id+"."+t.name, "the module "+m+" is not loaded yet; svcc apply has it loaded"))
+			continue
+		}
 		err := x.try(f, t)
 		if errors.Is(err, syscall.EPERM) {
 			return one(id, Unknown, "rules cannot be tried: no network namespace can be made", "run as root, with CAP_SYS_ADMIN")
@@ -82,6 +87,21 @@ func (x *examination) features(f ir.Family) []Finding {
 		out = append(out, x.featureFound(id+"."+t.name, f, t, v, err))
 	}
 	return out
+}
+
+// idle gives the first of the modules for a family that is there to be loaded and is
+// not: to try what it does would load it.
+func (x *examination) idle(modules string, f ir.Family, nft bool) string {
+	other := map[ir.Family]string{ir.IPv4: "ip6", ir.IPv6: "ipt"}[f]
+	if nft {
+		modules += ", nf_tables, nft_compat"
+	}
+	for m := range strings.SplitSeq(modules, ", ") {
+		if !strings.HasPrefix(m, other) && !(nft && strings.Contains(m, "table_")) && sums.Idle(x.Root, m) {
+			return m
+		}
+	}
+	return ""
 }
 
 func (x *examination) featureFound(id string, f ir.Family, t feature, v iptables.Version, err error) Finding {
@@ -104,6 +124,9 @@ func (x *examination) try(f ir.Family, t feature) error {
 
 // flowTable asks for the table of connections.
 func flowTable(x *examination) []Finding {
+	if sums.Idle(x.Root, "nf_conntrack_netlink") {
+		return []Finding{ok("conntrack", "the module nf_conntrack_netlink is not loaded yet; svcc apply loads it")}
+	}
 	available := x.Flows
 	if available == nil {
 		available = conntrack.Available

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"svcc/apply/iptables"
+	"svcc/apply/sums"
 	"svcc/ir"
 )
 
@@ -97,6 +98,9 @@ func (x *examination) otherFlavour(f ir.Family, v iptables.Version) Finding {
 		if names := x.legacyTables(f); names == "" {
 			return ok(id, "iptables-legacy has no tables here")
 		}
+	}
+	if !v.NFT && sums.Idle(x.Root, "nf_tables") {
+		return ok(id, "the kernel's nf_tables, where iptables-nft would have rules, is not loaded")
 	}
 	save := iptables.Flavour(other)(f, "save")
 	text, err := x.run(save)

@@ -13,6 +13,10 @@
 // --noflush, which leaves everything else as it is; Restore makes and runs the
 // inputs that lead back to what was observed.
 //
+// A table that the kernel does not have (Kernel.Used) counts as empty and is not
+// asked for, since that makes it. Tables stay when all of ours goes; Left tells of
+// those that svcc made.
+//
 // Each table of an input is a transaction of its own in the kernel. filter
 // comes first, so that what guards a service is there before it is reached;
 // where everything goes, nat does.

@@ -12,6 +12,9 @@
 // iptables-nft's tables are dumped over netlink, rule by rule; iptables-legacy's
 // come as one piece, by the socket option that its tools use.
 //
+// Whoever reads a table of iptables-legacy makes it, if the namespace has none:
+// Kernel.Used looks first.
+//
 // When reviewing a change here, look for: a byte that is left out of a sum and
 // could tell two rules apart, fields that run into each other in a sum, and a
 // length from the kernel that is trusted.

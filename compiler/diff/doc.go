@@ -7,6 +7,9 @@
 // the whole node differs), so the cost is that of the difference. CompareRules
 // compares the rules themselves, chain by chain.
 //
+// CompareLive compares a node's kernel with Programs, packet by packet; Affected
+// only names the service ports concerned, for less.
+//
 // A Report has three forms: text for a terminal, Markdown for a pull request,
 // JSON for programs. JSON's field names are fixed.
 //

@@ -11,7 +11,8 @@ func newRemove(s streams) *cobra.Command {
 		Use:   "remove",
 		Short: "Take away everything on this node that is svcc's",
 		Long: "Take away every chain and jump that svcc made, and those that kube-proxy left when it was stopped, whether a record of them exists\n" +
-			"or a run was interrupted midway. Nothing else is touched. The state directory stays, so that svcc rollback can bring them back.",
+			"or a run was interrupted midway. Nothing else is touched, and what must stay is listed with the reason. The state directory stays,\n" +
+			"so that svcc rollback can bring them back.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			e.removing = true
