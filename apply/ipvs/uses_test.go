@@ -194,6 +194,7 @@ func (names) Read(ir.Family, string, bool) (sums.Table, error) { return sums.Tab
 func (names) Changed(ir.Family, string, bool, sums.Table) (bool, error) {
 	return false, errNone
 }
+func (names) Used(ir.Family, string, bool) (bool, error)        { return true, nil }
 func (names) Policies(ir.Family, string) ([]sums.Policy, error) { return nil, errNone }
 func (names) Chains(ir.Family, string, bool) ([]string, error)  { return nil, nil }
 
