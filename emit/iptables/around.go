@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ type Entry struct {
 type Server struct {
 	Text    string // for traces
 	Sticky  int    // for how many seconds a client is remembered; 0 for none
-	Choices []Choice
+	Choices []Choice // in order of their addresses
 }
 
 // Choice is a destination and how often it is chosen.
@@ -77,15 +78,19 @@ func (k *walk) serve(s *state) error {
 		s.output, s.stage = eval.Reject, stageDone
 		return err
 	}
-	before := *s
-	for i, c := range v.remembered(k.packet.Remembered) {
-		if i > 0 {
+	before, followed := *s, false
+	for i, c := range v.narrowed(k.packet.Remembered, k.only) {
+		if followed = true; i > 0 {
 			k.waiting = append(k.waiting, *s)
 		}
 		*s = before
 		if err := k.send(s, v, c); err != nil {
 			return err
 		}
+	}
+	if !followed { // all go elsewhere
+		s.dnat, s.stage = true, stageDone
+		s.to = netip.AddrPort{}
 	}
 	return nil
 }
@@ -119,14 +124,26 @@ func (k *walk) noteServed(s *state, v *Server, note string) error {
 	return k.trace.add(metKey{stage: s.stage, note: note, served: v}, s.share)
 }
 
-// remembered are the choices of a client that goes to where it went before.
-func (v *Server) remembered(to netip.AddrPort) []Choice {
-	for i := range v.Choices {
-		if v.Sticky > 0 && v.Choices[i].To == to {
-			return []Choice{{to, eval.Whole}}
-		}
+// narrowed are the choices of a client that goes to where it went before, or if
+// only one is valid, those to its address.
+func (v *Server) narrowed(before, only netip.AddrPort) []Choice {
+	if v.Sticky > 0 && before.IsValid() && slices.ContainsFunc(v.at(before.Addr()), func(c Choice) bool { return c.To == before }) {
+		return []Choice{{before, eval.Whole}}
+	}
+	if only.IsValid() {
+		return v.at(only.Addr())
 	}
 	return v.Choices
+}
+
+// at are the choices at an address.
+func (v *Server) at(a netip.Addr) []Choice {
+	i, _ := slices.BinarySearchFunc(v.Choices, a, func(c Choice, a netip.Addr) int { return c.To.Addr().Compare(a) })
+	n := i
+	for n < len(v.Choices) && v.Choices[n].To.Addr() == a {
+		n++
+	}
+	return v.Choices[i:n]
 }
 
 // verdictOnly leaves of a packet that is refused its verdict: which hook gives

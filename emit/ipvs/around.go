@@ -3,6 +3,7 @@ package ipvs
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,7 @@ func (v *Server) walked() (*iptables.Server, error) {
 			w.Choices = append(w.Choices, iptables.Choice{To: d.Address, Share: eval.Of(uint64(d.Weight), uint64(sum))})
 		}
 	}
+	slices.SortStableFunc(w.Choices, func(a, b iptables.Choice) int { return a.To.Compare(b.To) })
 	return w, nil
 }
 
