@@ -1,8 +1,10 @@
 package manifest
 
 import (
+	"bytes"
 	"io"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/yaml"
@@ -23,11 +25,22 @@ type Options struct {
 func Load(paths []string, stdin io.Reader, o Options) (*Set, diag.List) {
 	inputs, diags := findInputs(paths)
 	var docs []*work
+	held := map[string]bool{} // paths that something was found in, or went wrong with
 	for _, in := range inputs {
 		src, bad := readSource(in, stdin)
 		diags = append(diags, bad...)
+		var found []*work
 		if src != nil {
-			docs = append(docs, documents(src, o)...)
+			found = documents(src, o)
+		}
+		held[in.path] = held[in.path] || src == nil || len(bad) > 0 || slices.ContainsFunc(found, (*work).says)
+		docs = append(docs, found...)
+	}
+	for _, in := range inputs {
+		if !held[in.path] {
+			held[in.path] = true
+			diags.Add(diag.NothingFound, diag.Pos{File: in.path}, "", "no manifests found in %q", in.path).
+				Hint = "it is empty, or has nothing but comments; a List without items counts as a manifest"
 		}
 	}
 	run(docs)
@@ -43,6 +56,16 @@ type work struct {
 	whole   unit
 	parts   []unit
 	results []result // of the parts
+}
+
+// says that a document has content.
+func (w *work) says() bool {
+	d := w.whole.doc
+	if d.first < d.span.at {
+		return false
+	}
+	text := string(bytes.TrimSpace(d.src.text[d.first:d.span.end]))
+	return text != "null" && text != "~"
 }
 
 // documents cuts a source into documents.

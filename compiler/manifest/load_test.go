@@ -49,9 +49,6 @@ func names(s *Set) string {
 func TestFinds(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"one", service, "Service default/web@-:1:1"},
-		{"nothing", "", ""},
-		{"comments", "# Source: x\n---\n# nothing\n---\n...\n---\n", ""},
-		{"null", "---\nnull\n---\n~\n", ""},
 		{"helm", "---\n# Source: web/templates/a.yaml\n\n---\n# Source: b\n" + service + "---\n", "Service default/web@-:6:1"},
 		{"marker with comment", "--- # first\n" + service + "--- \nkind: Node\napiVersion: v1\nmetadata:\n  name: n1\n", "Service default/web@-:2:1 Node n1@-:6:1"},
 		{"end marker", service + "...\n# between\n" + strings.Replace(service, "web", "b", 1), "Service default/web@-:1:1 Service default/b@-:6:1"},

@@ -13,6 +13,7 @@ import (
 type input struct {
 	name  string // "-" for standard input
 	named bool   // on the command line, rather than found in a directory
+	path  string // the one on the command line
 }
 
 // inode tells files apart, whatever their names.
@@ -26,21 +27,22 @@ type finder struct {
 	files  map[inode]bool
 	dirs   map[inode]int // how many manifests lie in and below it
 	stdin  bool
+	path   string // the one that is looked at
 	diags  diag.List
 }
 
 func findInputs(paths []string) ([]input, diag.List) {
 	f := &finder{files: map[inode]bool{}, dirs: map[inode]int{}}
-	for _, p := range paths {
-		f.path(p)
+	for _, f.path = range paths {
+		f.find(f.path)
 	}
 	return f.inputs, f.diags
 }
 
-func (f *finder) path(path string) {
+func (f *finder) find(path string) {
 	if path == "-" {
 		if !f.stdin {
-			f.inputs = append(f.inputs, input{path, true})
+			f.inputs = append(f.inputs, input{path, true, path})
 		}
 		f.stdin = true
 		return
@@ -107,7 +109,7 @@ func (f *finder) file(path string, info fs.FileInfo, named bool) {
 	case !pipe && !info.Mode().IsRegular():
 		f.diags.Add(diag.ReadFailed, diag.Pos{File: path}, "", "cannot read %q: it is no regular file", path)
 	default:
-		f.once(input{path, named}, info)
+		f.once(input{path, named, f.path}, info)
 	}
 }
 

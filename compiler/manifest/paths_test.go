@@ -150,3 +150,48 @@ func TestAliasesAndLongLines(t *testing.T) {
 		t.Errorf("the last name is at %s", got)
 	}
 }
+
+// A path that says nothing is an error, as an empty directory is; one that says
+// that there is nothing is none.
+func TestPathsWithoutManifests(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
+	for _, c := range []struct {
+		name, text string
+		wrong      bool
+	}{
+		{"empty", "", true},
+		{"blank", " \n\n", true},
+		{"comments", "# one\n# two\n", true},
+		{"a start", "---\n", true},
+		{"starts and comments", "# Source: x\n---\n# nothing\n---\n...\n---\n", true},
+		{"null", "---\nnull\n---\n~\n", true},
+		{"an empty List", "apiVersion: v1\nkind: List\nitems: []\n", false},
+		{"an empty List in JSON", `{"apiVersion":"v1","kind":"List","items":[]}`, false},
+		{"a Service behind nothing", "---\n# one\n---\n" + service, false},
+	} {
+		file := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{file, filepath.Dir(file), "-"} {
+			_, diags := Load([]string{path}, strings.NewReader(c.text), Options{})
+			got := len(diags) == 1 && diags[0].Code == diag.NothingFound
+			if got != c.wrong {
+				t.Errorf("%s as %s: %v", c.name, path, diags)
+			}
+		}
+	}
+}
+
+// One file of a directory may be empty.
+func TestEmptyFileBesideOthers(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.yaml": "# off\n", "b.yaml": "apiVersion: v1\nkind: List\nitems: []\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, diags := Load([]string{dir}, nil, Options{}); len(diags) > 0 {
+		t.Error(diags)
+	}
+}

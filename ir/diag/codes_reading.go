@@ -23,7 +23,7 @@ const (
 
 var reading = map[Code]Info{
 	ReadFailed:    {Error, "unreadable input", "A file or directory named on the command line could not be read. Regular files are read wherever they are; a named pipe only if it is itself named; devices and sockets never.", false},
-	NothingFound:  {Error, "no manifests found", "A directory holds no .yaml, .yml or .json file, nor does any directory below it. A wrong path would otherwise compile to rules for no service at all.", false},
+	NothingFound:  {Error, "no manifests found", "A directory holds no .yaml, .yml or .json file, nor does any directory below it; or a path, or standard input, holds nothing but comments. A wrong path, or a command in a pipe that failed, would otherwise compile to rules for no service at all. A List without items is a manifest: kubectl prints it where there is nothing.", false},
 	TooLarge:      {Error, "input too large", "A file is larger than 512 MiB, or one YAML document or list item that must be held as a whole is larger than 32 MiB. Split it.", false},
 	BadEncoding:   {Error, "not text", "Input must be UTF-8, or UTF-16 with a byte order mark, and YAML may not hold control characters such as NUL.", false},
 	BadYAML:       {Error, "broken YAML", "A document is not YAML, so nothing is known of what it was meant to say, not even its kind. Templates of a chart have to be rendered first.", false},
