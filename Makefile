@@ -57,10 +57,15 @@ bench-ipvs: ## what an apply in IPVS mode costs, inside User Mode Linux (2 minut
 bench-kernel: ## what rules cost in the kernel, at each level and of each iptables (root, 15 minutes; ARGS=-quick: 3)
 	$(GO) run ./golden/kernelbench $(ARGS)
 
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be had
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	@out=$$(timeout 300 $(GO) tool govulncheck ./... 2>&1); case $$? in \
+	  0) echo "govulncheck: nothing found";; \
+	  3) echo "$$out"; exit 1;; \
+	  *) echo "govulncheck: skipped: $$(echo "$$out" | tail -n 1)";; \
+	esac
 
 tidy: ## go.mod and go.sum as the imports need them
 	$(GO) mod tidy
