@@ -11,6 +11,12 @@ import (
 // write brings the kernel to the plan's end, or leaves it as it was.
 func (r *run) write(ctx context.Context) error {
 	next := r.next()
+	if err := r.guard(ctx, next.ID); err != nil {
+		return err
+	}
+	if r.ended != nil {
+		defer r.ended()
+	}
 	err := r.step("writing the journal", func() error {
 		return r.State.Begin(next, r.text, r.old.Marshal(), r.sysctls.was, r.Options.ConfirmTimeout > 0)
 	})
@@ -114,7 +120,11 @@ func (r *run) undo(ctx context.Context, cause error) error {
 	if err != nil {
 		return fmt.Errorf("%w; %w: %w", cause, ErrHalfMade, err)
 	}
-	if err := r.State.Drop(); err != nil {
+	forget := r.State.Drop
+	if r.unconfirmed {
+		forget = r.State.Refuse
+	}
+	if err := forget(); err != nil {
 		r.Log.Warn("the journal is left; the next run will find that there is nothing to mend", "because", err)
 	}
 	if !wrote {

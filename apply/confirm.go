@@ -13,6 +13,7 @@ const confirmPoll = 50 * time.Millisecond
 
 // awaitConfirm waits until somebody agrees to the run.
 func (r *run) awaitConfirm(ctx context.Context, id string) error {
+	r.opened()
 	r.Log.Info("the rules are in force; confirm them with \"svcc confirm\", or they are taken back", "within", r.Options.ConfirmTimeout)
 	deadline := time.After(r.Options.ConfirmTimeout)
 	for {
@@ -21,8 +22,10 @@ func (r *run) awaitConfirm(ctx context.Context, id string) error {
 		}
 		select {
 		case <-ctx.Done():
+			r.unconfirmed = true
 			return fmt.Errorf("while waiting to be confirmed: %w", context.Cause(ctx))
 		case <-deadline:
+			r.unconfirmed = true
 			return fmt.Errorf("%w (%s)", ErrUnconfirmed, r.Options.ConfirmTimeout)
 		case <-time.After(confirmPoll):
 		}

@@ -32,21 +32,25 @@ type Engine struct {
 	// accepted: it is not asked about again while it has the same name. "" to ask
 	// always.
 	AcceptedBy string
+	// Guard is asked before a run that is to be confirmed writes; nil for nothing.
+	Guard Guard
 	// Root is where proc is; "" for "/".
 	Root string
 }
 
 // Options are the choices of a run.
 type Options struct {
-	Mode           string        // of the ruleset in force after the run: "iptables", "ipvs"
-	ChangeMode     bool          // go on although another mode's is in force until now
-	Node           string        // the node's name; "" if the ruleset was made for it just now
-	Who            string        // for the record
-	TakeOver       bool          // go on although kube-proxy is there
-	AllowShrink    bool          // go on although most services lose their endpoints
-	DryRun         bool          // plan and check only
-	LockTimeout    time.Duration // to wait for another run
-	ConfirmTimeout time.Duration // undo the run unless Confirm comes in time; 0 for no such wait
+	Mode        string        // of the ruleset in force after the run: "iptables", "ipvs"
+	ChangeMode  bool          // go on although another mode's is in force until now
+	Node        string        // the node's name; "" if the ruleset was made for it just now
+	Who         string        // for the record
+	TakeOver    bool          // go on although kube-proxy is there
+	AllowShrink bool          // go on although most services lose their endpoints
+	DryRun      bool          // plan and check only
+	LockTimeout time.Duration // to wait for another run
+	// RetryUnconfirmed goes on although nobody confirmed the ruleset when it was tried.
+	RetryUnconfirmed bool
+	ConfirmTimeout   time.Duration // undo the run unless Confirm comes in time; 0 for no such wait
 }
 
 // Report tells what a run did, or with DryRun would do.
@@ -99,6 +103,9 @@ func (e *Engine) Apply(ctx context.Context, desired *emit.Ruleset) (Report, erro
 		if err := r.aim(desired); err != nil {
 			return err
 		}
+		if err := r.mayConfirm(); err != nil {
+			return err
+		}
 		if err := e.notRunning(); err != nil {
 			return err
 		}
@@ -119,6 +126,9 @@ func (e *Engine) Rollback(ctx context.Context) (Report, error) {
 		}
 		e.Options.Mode = desired.Head.Mode
 		if err := r.aim(desired); err != nil {
+			return err
+		}
+		if err := r.mayConfirm(); err != nil {
 			return err
 		}
 		return e.notRunning()

@@ -104,7 +104,7 @@ func (e *Engine) finishOrUndo(ctx context.Context, j *state.Journal) error {
 		return err
 	}
 	e.Log.Info("the interrupted run is undone")
-	return e.State.Drop()
+	return e.State.Abandon()
 }
 
 // arrived says whether the kernel holds all that the journal's run was to write.

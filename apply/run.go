@@ -24,6 +24,8 @@ type run struct {
 	old                Observed
 	sysctls            settings
 	report             Report
+	opened, ended      func() // of the Guard
+	unconfirmed        bool   // the window ended without confirmation
 }
 
 // prepare does everything that comes before looking at the rules.
@@ -155,13 +157,16 @@ func (r *run) settle(ctx context.Context) error {
 	r.follow(ctx, r.promised, r.promises)
 	if r.removing {
 		// One that could not be mended tells of nothing that is left.
-		if err := r.State.Drop(); err != nil {
+		if err := r.State.Abandon(); err != nil {
 			return err
 		}
 	}
 	n := r.next()
 	if r.record.ID != "" && r.record.Current == n.Current && r.record.Flavour == n.Flavour && r.record.Mode == n.Mode {
 		return nil
+	}
+	if r.Options.ConfirmTimeout > 0 && r.record.Current != n.Current {
+		return r.write(ctx) // that the kernel has it already confirms nothing
 	}
 	r.report.Recorded = true
 	r.keepSeen()

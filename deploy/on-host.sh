@@ -38,6 +38,12 @@ if [ -z "${EVERY:-}" ]; then
 fi
 trap 'exit 0' TERM INT
 while :; do
-  run "$@" || echo "svcc: exit code $?; again in $EVERY s" >&2
+  code=0
+  run "$@" || code=$?
+  case $code in
+  0) ;;
+  6) echo "svcc: left alone; again in $EVERY s" >&2 ;;
+  *) echo "svcc: exit code $code; again in $EVERY s" >&2 ;;
+  esac
   sleep "$EVERY" & wait $!
 done

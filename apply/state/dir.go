@@ -170,12 +170,17 @@ func (d *Dir) sweep() {
 	for _, sum := range []string{r.Current, r.Previous, j.Current, j.Previous} {
 		named[sum+rulesSuffix] = true
 	}
+	var refused []string
 	names, _ := d.names()
 	for _, name := range names {
-		if !named[name] && !fixed[name] && ours(name) {
+		switch {
+		case strings.HasSuffix(name, refusedSuffix):
+			refused = append(refused, name)
+		case !named[name] && !fixed[name] && ours(name):
 			_ = d.remove(name)
 		}
 	}
+	d.sweepRefused(refused)
 }
 
 // fixed are the names of files that are there once at most.

@@ -51,11 +51,18 @@ func (d *Dir) begin(j *Journal, ruleset, undo []byte) error {
 	if err := d.openChild(); err != nil {
 		return err
 	}
+	d.refuseLeft()
 	return d.writeJSON(journalFile, j)
 }
 
-// Finish makes the journal the record.
+// Finish makes the journal the record: its ruleset is the confirmed one from then
+// on. It was confirmed before, so it is not refused any more if that fails.
 func (d *Dir) Finish() error {
+	if j, err := d.Journal(); err == nil && j != nil {
+		if err := d.clearRefused(j.Current); err != nil {
+			return err
+		}
+	}
 	if err := d.rename(journalFile, recordFile); err != nil {
 		return err
 	}

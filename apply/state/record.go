@@ -66,6 +66,9 @@ func (d *Dir) Save(r Record, ruleset []byte) error {
 	if r.Current, err = d.keepRuleset(ruleset); err != nil {
 		return err
 	}
+	if err := d.clearRefused(r.Current); err != nil {
+		return err
+	}
 	if err := d.writeJSON(recordFile, r); err != nil {
 		return err
 	}

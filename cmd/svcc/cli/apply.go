@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,17 +21,18 @@ type applyCommand struct {
 	compileFlags
 	diagnosticFlags
 	engineFlags
+	unattended
 	unsealed bool
 }
 
 func newApply(s streams) *cobra.Command {
 	a := &applyCommand{streams: s}
 	cmd := &cobra.Command{
-		Use:   "apply PATH...|RULESET",
+		Use:   "apply PATH...|RULESET, apply --confirmed [RULESET]",
 		Short: "Bring this node to what manifests or a ruleset file say",
 		Long: "Compile PATHs, or read RULESET, a file that svcc build wrote, and bring this node's rules there as a whole: check, write, read\n" +
 			"back, record. If anything fails, or svcc is told to stop, the old state is put back. What has its place already is not written.",
-		Args: needPaths,
+		Args: func(_ *cobra.Command, args []string) error { return a.needPaths(args) },
 		RunE: func(_ *cobra.Command, args []string) error { return a.run(args) },
 	}
 	f := cmd.Flags()
@@ -38,6 +40,8 @@ func newApply(s streams) *cobra.Command {
 	a.diagnosticFlags.register(f)
 	a.registerChange(f)
 	a.registerConfirm(f)
+	a.registerRetry(f)
+	a.unattended.register(f)
 	f.BoolVar(&a.allowShrink, "allow-shrink", false, "go on although more than half of the services lose their endpoints")
 	f.DurationVar(&a.drain, "drain-timeout", 0, "in ipvs mode, how long to wait for connections to TCP endpoints that are gone; those that are left then are for a later run")
 	f.BoolVar(&a.unsealed, "unsealed", false, "take a RULESET that was edited or cut off")
@@ -45,6 +49,9 @@ func newApply(s streams) *cobra.Command {
 }
 
 func (a *applyCommand) run(args []string) error {
+	if err := a.check(a.engineFlags); err != nil {
+		return err
+	}
 	a.mode = a.compileFlags.o.Mode
 	e, err := a.engine(a.streams, a.quiet, a.takeOver)
 	if err != nil {
@@ -52,6 +59,13 @@ func (a *applyCommand) run(args []string) error {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
+	if a.asked() {
+		rs, err := a.choose(ctx, args, e)
+		if rs == nil || err != nil {
+			return err
+		}
+		return a.apply(ctx, e, rs)
+	}
 	rs, err := a.input(args, e)
 	if err != nil {
 		if mending := e.Recover(ctx); mending != nil {
@@ -59,6 +73,10 @@ func (a *applyCommand) run(args []string) error {
 		}
 		return err
 	}
+	return a.apply(ctx, e, rs)
+}
+
+func (a *applyCommand) apply(ctx context.Context, e *apply.Engine, rs *emit.Ruleset) error {
 	if a.flags.Changed("mode") {
 		e.Options.ChangeMode = true
 	}

@@ -24,6 +24,7 @@ type engineFlags struct {
 	mode, dir, logFormat, conntrack string
 	lock, confirm, drain, tool      time.Duration
 	dryRun, takeOver, allowShrink   bool
+	retry                           bool
 	canaries                        bool // whether kube-proxy's are to go too
 	removing                        bool
 }
@@ -53,6 +54,10 @@ func (e *engineFlags) registerConfirm(f *pflag.FlagSet) {
 	f.DurationVar(&e.confirm, "confirm-timeout", 0, "take the rules back unless \"svcc confirm\" comes within this time")
 }
 
+func (e *engineFlags) registerRetry(f *pflag.FlagSet) {
+	f.BoolVar(&e.retry, "retry-unconfirmed", false, "apply a ruleset for good although nobody confirmed it when it was tried")
+}
+
 // engine makes the engine. Canaries are kube-proxy's, which go only when it is
 // to be gone altogether.
 func (e *engineFlags) engine(s streams, quiet, canaries bool) (*apply.Engine, error) {
@@ -70,8 +75,9 @@ func (e *engineFlags) engine(s streams, quiet, canaries bool) (*apply.Engine, er
 		Log:   log,
 		Options: apply.Options{
 			Who: who(), TakeOver: e.takeOver, AllowShrink: e.allowShrink, DryRun: e.dryRun,
-			LockTimeout: e.lock, ConfirmTimeout: e.confirm,
+			LockTimeout: e.lock, ConfirmTimeout: e.confirm, RetryUnconfirmed: e.retry,
 		},
+		Guard: e.guard,
 	}
 	e.canaries = canaries
 	e.aimAt(out, e.mode)

@@ -26,6 +26,7 @@ func newRollback(s streams) *cobra.Command {
 	}
 	e.registerChange(cmd.Flags())
 	e.registerConfirm(cmd.Flags())
+	e.registerRetry(cmd.Flags())
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "say nothing but errors")
 	return cmd
 }

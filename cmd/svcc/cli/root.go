@@ -20,6 +20,7 @@ const (
 	exitRefused  = 3 // a tool, the kernel or svcc itself refused; nothing is changed
 	exitHalfMade = 4 // the old state could not be put back
 	exitLocked   = 5 // a lock was held too long
+	exitWindow   = 6 // an apply waits to be confirmed
 )
 
 // applied gives an error of package apply its exit code.
@@ -113,6 +114,6 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.AddCommand(newBuild(s), newVerify(s), newTrace(s), newLint(s), newPasses(s), newVersion(s))
 	root.AddCommand(newDiff(s), newExplain(s), newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
-	root.AddCommand(newDoctor(s))
+	root.AddCommand(newDoctor(s), newWatchdog(s))
 	return root
 }

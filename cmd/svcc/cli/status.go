@@ -21,7 +21,7 @@ func newStatus(s streams) *cobra.Command {
 		Short: "Compare this node's rules with the record",
 		Long: "Compare this node's rules with what was recorded when they were applied. Where they differ, packets are sent through the rules of\n" +
 			"the kernel, and each service is named that the rules that differ name, or of which packets are handled otherwise than recorded.\n" +
-			"Nothing is changed. Exit code 0: as recorded; 1: not so.",
+			"Nothing is changed. Exit code 0: as recorded; 1: not so; 6: an apply waits for svcc confirm.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			en, err := e.engine(s, false, false)
@@ -38,10 +38,7 @@ func newStatus(s streams) *cobra.Command {
 			if err := showStatus(s.out, st, asJSON, rules); err != nil {
 				return err
 			}
-			if st.Condition != apply.AsRecorded {
-				return exit{code: exitFindings}
-			}
-			return nil
+			return exit{code: statusCode(st)}
 		},
 	}
 	e.registerState(cmd.Flags())
@@ -49,6 +46,16 @@ func newStatus(s streams) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&rules, "rules", false, "show each rule that differs: + missing from the kernel, - in the kernel but not recorded")
 	return cmd
+}
+
+func statusCode(st apply.Status) int {
+	switch {
+	case st.Waits:
+		return exitWindow
+	case st.Condition != apply.AsRecorded:
+		return exitFindings
+	}
+	return exitDone
 }
 
 func showStatus(w io.Writer, st apply.Status, asJSON, rules bool) error {
