@@ -18,6 +18,10 @@
 // kernel says without a tool (ErrAnswer); a tool that does not end is killed at
 // Exec.Limit. The state directory is trusted only as far as package state says.
 //
+// A run that waits to be confirmed is watched by a process of its own (Guard,
+// Watch), which undoes it if this one dies. What nobody confirmed is refused to every
+// run that does not ask for it.
+//
 // A Target programs what a mode needs of the kernel and knows which of it is ours:
 // package iptables, and package ipvs, which has the former for its rules. Package
 // fake is a kernel for tests.
@@ -28,5 +32,6 @@
 // When reviewing a change here, look for: a write outside Commit and Restore, a
 // look that makes a table or set, a foreign chain, rule, policy or counter that
 // could change, an error path that leaves tables of two states without a journal,
-// and a tool that could outlive the process without being recorded.
+// one on which rules that nobody confirmed would stay or come back, and a tool that
+// could outlive the process without being recorded.
 package apply

@@ -11,6 +11,7 @@
 //	confirm           the run that "svcc confirm" agreed to
 //	SHA256.rules      ruleset files, named by their content
 //	SHA256.undo       what the kernel held before the run of the journal
+//	SHA256.refused    the journal of a run that nobody confirmed, by the sum of its ruleset
 //	seen              what the last run read from the kernel, to read less next time
 //	accepted.json     sums of rulesets that were proved, not to prove them again
 //
@@ -18,7 +19,9 @@
 // record needs is in it, and it becomes the record by being renamed. So a disk
 // that is full stops a run while nothing has happened, and completing a run
 // needs no space. Whoever finds a journal and no lock knows that its run was
-// interrupted.
+// interrupted. The record's ruleset is the last that was confirmed: a run that waits
+// for that is in the journal until then, and is renamed to its sum and ".refused" if
+// nobody agrees.
 //
 // Whoever can write here decides what root writes to the kernel. So nothing is
 // taken from a directory that others than the effective user can change, nor from
