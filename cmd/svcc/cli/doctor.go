@@ -59,6 +59,11 @@ func (d *doctorCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		return nil
 	}
+	if d.fix {
+		if err := recoverFirst(cmd.Context(), d.streams, d.stateDir); err != nil {
+			return applied(err)
+		}
+	}
 	doc, err := d.doctor(args)
 	if err != nil {
 		return err

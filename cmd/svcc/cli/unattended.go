@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -89,4 +90,15 @@ func (a *applyCommand) again(e *apply.Engine, rs *emit.Ruleset) *emit.Ruleset {
 	a.aimAt(e, rs.Head.Mode)
 	e.Options.Node, e.Accept = "", nil // as it was when it was confirmed
 	return rs
+}
+
+// recoverFirst is for a command that writes without an engine: what an interrupted
+// run left is finished or undone before.
+func recoverFirst(ctx context.Context, s streams, dir string) error {
+	e := engineFlags{dir: dir, logFormat: "text", lock: 30 * time.Second}
+	en, err := e.engine(s, false, false)
+	if err != nil {
+		return err
+	}
+	return en.Recover(ctx)
 }
