@@ -54,7 +54,7 @@ func TestRefusedAfterTheWindow(t *testing.T) {
 	if j, err := w.engine().State.Refused(state.Sum(newState(t).Marshal())); j != nil || err != nil {
 		t.Errorf("confirmed, and refused: %v, %v", j, err)
 	}
-	w, states, _ = start(t, oldState(t), newState(t))
+	w, _, _ = start(t, oldState(t), newState(t))
 	broken(w, calls-2)
 	err := to(background, w.engine(confirmIn(time.Minute)), newState(t))
 	w.kernel.Faults = nil
