@@ -66,14 +66,9 @@ type Walker interface {
 	// Foreign lists rules of other programs that packets meet and that the
 	// walker has no model for; it takes them not to match.
 	Foreign() []string
-}
-
-// Prober is a Walker that tells which packets its rules ask for, so that what
-// they decide beyond the Program is met as well.
-type Prober interface {
-	Walker
-	// Boxes are the packets that rules, and what is around them, ask for. Those
-	// for which known holds are left out; so are rules of other programs.
+	// Boxes are the packets that rules, and what is around them, ask for, so that
+	// what they decide beyond a Program is met as well. Those for which known holds
+	// are left out; so are rules of other programs.
 	Boxes(known func(*eval.Box) bool) iter.Seq[*eval.Box]
 }
 

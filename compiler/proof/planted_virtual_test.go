@@ -46,17 +46,21 @@ func joined(u compiler.Unit) string {
 // proveVirtual gives what keeps a text from being proved: it cannot be read, or
 // there is a difference.
 func proveVirtual(u compiler.Unit, text string) error {
-	var sections []emit.Section
-	for part := range strings.SplitSeq(text, sectionHead) {
-		if tool, body, ok := strings.Cut(part, "\n"); ok {
-			sections = append(sections, emit.Section{Tool: tool, Family: u.Family, Text: []byte(body)})
-		}
-	}
-	w, err := ipvs.Backend{}.Parse(u.Family, sections)
+	w, err := ipvs.Backend{}.Parse(u.Family, parted(u.Family, text))
 	if err != nil {
 		return err
 	}
 	return proof.First(u.Program, w)
+}
+
+// parted are the sections of what joined gives.
+func parted(f ir.Family, text string) (out []emit.Section) {
+	for part := range strings.SplitSeq(text, sectionHead) {
+		if tool, body, ok := strings.Cut(part, "\n"); ok {
+			out = append(out, emit.Section{Tool: tool, Family: f, Text: []byte(body)})
+		}
+	}
+	return out
 }
 
 var virtualFaults = []fault{

@@ -29,8 +29,7 @@ func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, er
 	return compare(p, w, bothSides(p, w, eval.Probes(p)), eval.NewLooks(false), found)
 }
 
-// bothSides are the probes of a Program and, if the walker tells what its rules ask
-// for, those of what is not among them.
+// bothSides are probes of a Program, and those of what rules ask for beside it.
 func bothSides(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe]) iter.Seq[eval.Probe] {
 	return func(yield func(eval.Probe) bool) {
 		for x := range probes {
@@ -49,12 +48,8 @@ func bothSides(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe]) iter.S
 // Beyond are probes of what rules ask for and a Program's own probes do not meet:
 // Services that it lacks, rules that are too wide, rules that nobody made.
 func Beyond(p *ir.Program, w emit.Walker) iter.Seq[eval.Probe] {
-	rules, ok := w.(emit.Prober)
-	if !ok {
-		return func(func(eval.Probe) bool) {}
-	}
 	x := eval.NewReach(p)
-	return x.Probes(rules.Boxes(x.Known))
+	return x.Probes(w.Boxes(x.Known))
 }
 
 func compare(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.Looks, found func(Difference) bool) (int, error) {

@@ -75,7 +75,7 @@ func (w *walker) alike(a, b int32) bool {
 func (w *walker) own1(chain int32) (one *parsedRule) {
 	rules := w.rs.rulesOf(chain)
 	for i := range rules {
-		if rules[i].flags&(flagForeign|flagOpaque) != 0 {
+		if rules[i].flags&notOurs != 0 {
 			continue
 		}
 		if one != nil {
@@ -85,6 +85,10 @@ func (w *walker) own1(chain int32) (one *parsedRule) {
 	}
 	return one
 }
+
+// notOurs are rules that no box is made of: other programs', and those that are
+// known to be there whatever the Services are.
+const notOurs = flagForeign | flagOpaque | flagFurniture
 
 // descent goes down from one hook.
 type descent struct {
@@ -133,7 +137,7 @@ func (d *descent) chain(c int32, box eval.Box, up *way) (met bool) {
 
 // into is what of a box a rule matches.
 func (d *descent) into(r *parsedRule, box eval.Box) (eval.Box, bool) {
-	if r.flags&(flagForeign|flagOpaque) != 0 {
+	if r.flags&notOurs != 0 {
 		return box, false
 	}
 	conds := d.w.rs.condsOf(r)
@@ -161,10 +165,13 @@ func (rs *ruleset) condsOf(r *parsedRule) []condition {
 }
 
 // past is what of a box gets past a rule: what it does not match, if it decides
-// and asks for one thing alone. A box is none of the rest, if a rule asks more.
+// and asks for one thing alone. What a rule with more conditions leaves is no box.
 func (d *descent) past(r *parsedRule, box eval.Box, up *way) (eval.Box, *way) {
-	if !r.decides() || r.flags&(flagForeign|flagOpaque) != 0 || r.n > 1 {
+	if !r.decides() || r.flags&notOurs != 0 {
 		return box, up
+	}
+	if r.n > 1 {
+		return d.beside(r, box), up
 	}
 	if r.n == 0 {
 		box.Flows = 0
@@ -179,6 +186,20 @@ func (d *descent) past(r *parsedRule, box eval.Box, up *way) (eval.Box, *way) {
 		box.Flows = 0
 	}
 	return box, &way{r, true, up}
+}
+
+// mostTries is how many ports a box has tried beside the ends of its range.
+const mostTries = 16
+
+// beside has the port tried that follows a range of ports of a rule: what gets past
+// one branch may get past all.
+func (d *descent) beside(r *parsedRule, box eval.Box) eval.Box {
+	for _, c := range d.w.rs.condsOf(r) {
+		if c.kind == condDport && !c.not && c.x < c.y && len(box.Try) < mostTries {
+			box.Try = append(box.Try[:len(box.Try):len(box.Try)], uint16(c.y)+1)
+		}
+	}
+	return box
 }
 
 // decides says that what a rule matches does not meet the next one.

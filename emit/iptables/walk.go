@@ -33,10 +33,7 @@ type walker struct {
 	pool     *sync.Pool // of *walk
 }
 
-var (
-	_ emit.Walker = (*walker)(nil)
-	_ emit.Prober = (*walker)(nil)
-)
+var _ emit.Walker = (*walker)(nil)
 
 // stage is one hook of one table, in the order in which packets come by.
 type stage uint8

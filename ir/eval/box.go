@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 
 	"svcc/ir"
@@ -122,6 +123,18 @@ func (b Bits) Single(f ir.Family) (netip.Addr, bool) {
 		return address(f, 0, b.Lo), b.LoMask == uint64(^uint32(0))
 	}
 	return address(f, b.Hi, b.Lo), b.HiMask&b.LoMask == ^uint64(0)
+}
+
+// scattered says that they are no prefix: a mask has holes.
+func (b Bits) scattered(f ir.Family) bool {
+	lead, all := bits.LeadingZeros64(^b.HiMask), bits.OnesCount64(b.HiMask)+bits.OnesCount64(b.LoMask)
+	if f == ir.IPv4 {
+		return bits.LeadingZeros32(^uint32(b.LoMask)) != all
+	}
+	if lead == 64 {
+		lead += bits.LeadingZeros64(^b.LoMask)
+	}
+	return lead != all
 }
 
 // Contains says whether an address is among them.

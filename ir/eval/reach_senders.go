@@ -68,11 +68,15 @@ func (x *Reach) sourcesOf(b *Box, usual ...netip.Addr) []netip.Addr {
 	if b.Src.IsOpen() {
 		return usual
 	}
-	first, last := b.Src.ends(f)
-	list := []netip.Addr{first, last}
+	var list []netip.Addr
 	for _, a := range usual {
 		list = append(list, b.Src.Fill(a))
 	}
+	if b.Src.scattered(f) {
+		return distinct(list) // one of very many that differ in a bit
+	}
+	first, last := b.Src.ends(f)
+	list = append(list, first, last)
 	for _, e := range within(x.reachable(), b.Src, f, func(e reachable) netip.Addr { return e.addr }) {
 		list = append(list, e.addr)
 	}
@@ -82,13 +86,20 @@ func (x *Reach) sourcesOf(b *Box, usual ...netip.Addr) []netip.Addr {
 // hostOf is the node, with what a box asks to be its address.
 func (x *Reach) hostOf(b *Box, c client, t target) Host {
 	h := x.Host
-	if t.service == nil && (b.Own || b.DstLocal == Yes || b.Hooks == Input) && !h.Local(t.dst.Addr()) {
+	if t.service == nil && (x.own(b, t) || b.DstLocal == Yes || b.Hooks == Input) && !h.Local(t.dst.Addr()) {
 		h = x.with(t.dst.Addr())
 	}
 	if (c.in == "" || b.SrcLocal == Yes) && !h.Local(c.addr) {
 		h.Addrs = append(h.Addrs[:len(h.Addrs):len(h.Addrs)], c.addr)
 	}
 	return h
+}
+
+// own says that rules take a destination rightly for one of the node's addresses.
+// Where node ports answer at every such address, rules have no need to name one.
+func (x *Reach) own(b *Box, t target) bool {
+	o := &x.program.Options
+	return b.Own && (o.Virtual != nil || o.NodePortsAnswer(t.dst.Addr(), func(netip.Addr) bool { return !o.NodePorts.All }))
 }
 
 // comesBy says whether a packet meets one of a box's hooks. Where it goes to a

@@ -102,6 +102,9 @@ func (x *Reach) nobodys(a netip.Addr, proto ir.Protocol, from uint16) uint16 {
 // them is seen there alone.
 func (x *Reach) ownedOf(b *Box) (out []target) {
 	nat := b.Hooks&(Prerouting|Output) != 0 && b.Flows == FlowNew
+	if b.Src.scattered(x.program.Family) {
+		return x.telling()
+	}
 	for _, t := range x.kinds() {
 		if !nat || x.holds(b, t) {
 			out = append(out, t)
@@ -127,6 +130,16 @@ func (x *Reach) ownedOf(b *Box) (out []target) {
 		out = append(out, x.leadingTo(b.Src)...)
 	}
 	return out
+}
+
+// telling are destinations where clients that nat sends on are not masqueraded.
+func (x *Reach) telling() (out []target) {
+	for _, t := range x.kinds() {
+		if len(t.service.Reachable()) > 0 && (t.dst.Addr() == t.service.Frontends[0].Addr || t.service.ExternalPolicy == ir.Local) {
+			out = append(out, t)
+		}
+	}
+	return out[:min(len(out), 2)]
 }
 
 func targetAddr(t target) netip.Addr { return t.dst.Addr() }
