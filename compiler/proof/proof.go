@@ -29,6 +29,21 @@ func Compare(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, er
 	return compare(p, w, bothSides(p, w, eval.Probes(p)), eval.NewLooks(false), found)
 }
 
+// CompareBeyond is Compare with the probes of what rules ask for alone.
+func CompareBeyond(p *ir.Program, w emit.Walker, found func(Difference) bool) (int, error) {
+	return compare(p, w, Beyond(p, w), eval.NewLooks(false), found)
+}
+
+// Serves says that the rules send the packet to an endpoint, or refuse it.
+func (d *Difference) Serves() bool {
+	for i := range d.Got {
+		if d.Got[i].DNAT || d.Got[i].Verdict().Refused() {
+			return true
+		}
+	}
+	return d.Err != nil
+}
+
 // bothSides are probes of a Program, and those of what rules ask for beside it.
 func bothSides(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe]) iter.Seq[eval.Probe] {
 	return func(yield func(eval.Probe) bool) {

@@ -81,3 +81,27 @@ func (w *walker) reachable() []bool {
 	}
 	return reached
 }
+
+// adopt takes for ours the rules of chains to which chains of ours lead, whatever
+// their names: what they decide is decided for packets of ours.
+func (rs *ruleset) adopt() {
+	var todo []int32
+	for c := range rs.chains {
+		if ours(rs.chains[c].name) {
+			todo = append(todo, int32(c))
+		}
+	}
+	adopted := make([]bool, len(rs.chains))
+	for len(todo) > 0 {
+		c := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		rules := rs.rulesOf(c)
+		for i := range rules {
+			rules[i].flags &^= flagForeign
+			if r := &rules[i]; r.jumps() && !adopted[r.target] && !ours(rs.chains[r.target].name) {
+				adopted[r.target] = true
+				todo = append(todo, r.target)
+			}
+		}
+	}
+}

@@ -150,7 +150,7 @@ func ours(chain string) bool {
 	if !strings.HasPrefix(chain, "KUBE-") {
 		return false
 	}
-	for _, p := range []string{"ROUTER-", "NWPLCY-", "POD-FW-", "KUBELET-", "IPTABLES-HINT"} {
+	for _, p := range []string{"ROUTER-", "NWPLCY-", "POD-FW-", "KUBELET-", "IPTABLES-HINT", "HOSTPORTS", "HP-"} {
 		if strings.HasPrefix(chain[len("KUBE-"):], p) {
 			return false
 		}

@@ -81,6 +81,7 @@ func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
 		w.index[c] = newIndex(rs, int32(c))
 		w.chances[c] = narrower.chain(int32(c))
 	}
+	rs.adopt()
 	for i := range rs.rules {
 		if r := &rs.rules[i]; rs.leadsOn(r) {
 			r.flags |= flagLeadsOn

@@ -107,6 +107,8 @@ func (x *Reach) own(b *Box, t target) bool {
 func (x *Reach) comesBy(b *Box, s sender, t target) bool {
 	local := s.host.Local(t.dst.Addr())
 	switch {
+	case s.addr.IsLoopback() && (s.in != "" || !t.dst.Addr().IsLoopback()):
+		return false // the kernel has no such packet
 	case b.SrcLocal == No && s.host.Local(s.addr):
 		return false
 	case t.service != nil:

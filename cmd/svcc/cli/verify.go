@@ -23,7 +23,8 @@ func newVerify(s streams) *cobra.Command {
 		Use:   "verify RULES PATH...",
 		Short: "Prove rules against manifests",
 		Long: "Prove that RULES mean what the manifests say: a ruleset file, or what iptables-save (and ip6tables-save) print on a node,\n" +
-			"whether svcc or kube-proxy programmed it. Each service and packet that differs is named. Rules of other programs are passed over.\n" +
+			"whether svcc or kube-proxy programmed it. Each service and packet that differs is shown, and what the rules do for Services\n" +
+			"that the manifests lack. Rules of other programs are passed over; -v lists those that cannot be followed.\n" +
 			"Of a node in IPVS mode, RULES have also what \"ipset save\", \"ip address show dev kube-ipvs0\" and \"ipvsadm -Sn\" print. The manifests\n" +
 			"are compiled in the mode that the rules are of, unless --mode says otherwise.",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -47,7 +48,8 @@ func newVerify(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return verify(s.out, rules, r, most)
+			v := verifier{s.out, rules, most, d.verbose}
+			return v.verify(r, o)
 		},
 	}
 	c.register(cmd.Flags())
@@ -56,20 +58,41 @@ func newVerify(s streams) *cobra.Command {
 	return cmd
 }
 
-// verify compares every family of the manifests and tells what differs.
-func verify(w io.Writer, rules *rules, r *compiler.Result, most int) error {
+// verifier holds rules against what manifests say.
+type verifier struct {
+	out     io.Writer
+	rules   *rules
+	most    int  // services that are shown in full
+	verbose bool // whether rules of other programs are listed
+}
+
+// verify compares every family of the manifests, and what the rules have of a
+// family that the manifests do not have.
+func (v *verifier) verify(r *compiler.Result, o compiler.Options) error {
 	bad := false
+	units := map[ir.Family]bool{}
 	for _, u := range r.Units {
-		walker := rules.walkers[u.Family]
+		units[u.Family] = true
+		walker := v.rules.walkers[u.Family]
 		if walker == nil {
-			fmt.Fprintf(w, "%s: the rules have no part for this family\n", u.Family)
+			fmt.Fprintf(v.out, "%s: the rules have no part for this family\n", u.Family)
 			bad = true
 			continue
 		}
-		if err := rules.missing[u.Family]; err != nil {
+		if err := v.rules.missing[u.Family]; err != nil {
 			return exit{exitUsage, fmt.Errorf("%s: %w", u.Family, err)}
 		}
-		differ, err := verifyFamily(w, u.Program, walker, most, rules)
+		differ, err := v.family(u.Program, walker)
+		if err != nil {
+			return exit{exitRefused, err}
+		}
+		bad = bad || differ
+	}
+	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		if v.rules.walkers[f] == nil || units[f] {
+			continue
+		}
+		differ, err := v.further(f, o)
 		if err != nil {
 			return exit{exitRefused, err}
 		}
@@ -81,22 +104,47 @@ func verify(w io.Writer, rules *rules, r *compiler.Result, most int) error {
 	return nil
 }
 
+// further looks at a family in which no Service of the manifests is: rules may
+// serve there what the manifests lack. What else they do there is nobody's to say.
+func (v *verifier) further(f ir.Family, o compiler.Options) (bool, error) {
+	p, err := compiler.Facts(o, f)
+	if err != nil {
+		return false, err
+	}
+	services, served := map[string]bool{}, 0
+	_, err = proof.CompareBeyond(p, v.rules.walkers[f].Own(), func(d proof.Difference) bool {
+		if !d.Serves() || v.rules.kubeProxy && toItself(d.Probe.Packet) {
+			return true
+		}
+		name := d.Probe.Name()
+		if served++; !services[name] && len(services) < v.most {
+			fmt.Fprintf(v.out, "%s: %s\n", f, diag.Plain(d.Error()))
+		}
+		services[name] = true
+		return true
+	})
+	if served > 0 {
+		fmt.Fprintf(v.out, "%s: no Service of the manifests is of this family, and the rules serve or refuse %d packets\n", f, served)
+	}
+	return served > 0, err
+}
+
 // mostBroken is how many packets that cannot be followed are enough: each may
 // take seconds in rules that part without end.
 const mostBroken = 3
 
-// verifyFamily shows the first difference of each service, and counts the rest.
-func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int, r *rules) (bool, error) {
-	counts := map[string]int{}
+// family shows the first difference of each service, and counts the rest.
+func (v *verifier) family(p *ir.Program, walker emit.Walker) (bool, error) {
+	var c counts
 	broken := 0
-	audit := newAudit(p, walker, r)
+	audit := newAudit(p, walker, v.rules)
 	n, err := proof.Compare(p, walker.Own(), func(d proof.Difference) bool {
-		if r.kubeProxy && toItself(d.Probe.Packet) || audit.passes(&d) {
+		if v.rules.kubeProxy && toItself(d.Probe.Packet) || audit.passes(&d) {
 			return true
 		}
-		counts[d.Probe.Name()]++
-		if audit.worthShowing(&d) && len(counts) <= most {
-			fmt.Fprintf(w, "%s: %s\n", p.Family, diag.Plain(d.Error()))
+		c.add(d.Probe)
+		if audit.worthShowing(&d) && c.names() <= v.most {
+			fmt.Fprintf(v.out, "%s: %s\n", p.Family, diag.Plain(d.Error()))
 		}
 		if d.Err != nil && !errors.Is(d.Err, emit.ErrUnreadable) {
 			broken++
@@ -106,24 +154,68 @@ func verifyFamily(w io.Writer, p *ir.Program, walker emit.Walker, most int, r *r
 	if err != nil {
 		return false, err
 	}
-	for _, line := range walker.Foreign() {
-		fmt.Fprintf(w, "%s: not followed, another program's rule: %s\n", p.Family, diag.PlainLine(line))
-	}
-	audit.print(w)
-	if len(counts) == 0 {
-		fmt.Fprintf(w, "%s: %s, %d packets: the rules mean what the manifests say\n", p.Family, ports(len(p.Services)), n)
+	v.foreign(p.Family, walker)
+	audit.print(v.out)
+	if c.packets == 0 {
+		fmt.Fprintf(v.out, "%s: %s, %d packets: the rules mean what the manifests say\n", p.Family, ports(len(p.Services)), n)
 		return false, nil
 	}
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
-	services := len(counts)
-	if counts[""] > 0 {
-		services--
-	}
-	fmt.Fprintf(w, "%s: %d of %d packets differ, of %s\n", p.Family, total, n, ports(services))
+	fmt.Fprintf(v.out, "%s: %d of %d packets differ, of %s\n", p.Family, c.packets, n, &c)
 	return true, nil
+}
+
+// foreign says how many rules of other programs have no model, or which.
+func (v *verifier) foreign(f ir.Family, walker emit.Walker) {
+	list := walker.Foreign()
+	switch {
+	case v.verbose:
+		for _, line := range list {
+			fmt.Fprintf(v.out, "%s: not followed, another program's rule: %s\n", f, diag.PlainLine(line))
+		}
+	case len(list) > 0:
+		fmt.Fprintf(v.out, "%s: %d rules of other programs are not followed (-v lists them)\n", f, len(list))
+	}
+}
+
+// counts are the packets that differ, by whose they are.
+type counts struct {
+	services, further map[string]bool // of the manifests, and of the rules alone
+	other             bool            // packets of none
+	packets           int
+}
+
+// add counts a packet.
+func (c *counts) add(p eval.Probe) {
+	c.packets++
+	if p.Name() == "" {
+		c.other = true
+		return
+	}
+	list := &c.services
+	if p.Service == "" {
+		list = &c.further
+	}
+	if *list == nil {
+		*list = map[string]bool{}
+	}
+	(*list)[p.Name()] = true
+}
+
+// names is how many services there are, and what is of none.
+func (c *counts) names() int {
+	n := len(c.services) + len(c.further)
+	if c.other {
+		n++
+	}
+	return n
+}
+
+// String gives "2 service ports and 1 that the manifests lack".
+func (c *counts) String() string {
+	if len(c.further) == 0 {
+		return ports(len(c.services))
+	}
+	return fmt.Sprintf("%s and %d that the manifests lack", ports(len(c.services)), len(c.further))
 }
 
 // toItself says that a packet is a pod's to its own address, which does not leave
