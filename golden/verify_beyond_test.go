@@ -139,3 +139,23 @@ func TestVerifySeesOtherNamesAndFamilies(t *testing.T) {
 		}
 	}
 }
+
+// Virtual servers of node ports at an address that the node has beside those told
+// are right; one of another port there is a difference if the address is the node's.
+func TestVerifyNodePortsAtFurtherAddresses(t *testing.T) {
+	ref := virtualReferences[1]
+	text := strings.Join(dumpOf(t, ref.rules), "")
+	_, before, _ := verifyText(t, text, append([]string{"-q"}, ref.flags...)...)
+	ports := regexp.MustCompile(`(?m)^-[Aa] -t 192\.0\.2\.10:\d+ .*\n`).FindAllString(text, -1)
+	if len(ports) == 0 {
+		t.Fatal("no node ports")
+	}
+	further := strings.ReplaceAll(strings.Join(ports, ""), "192.0.2.10", "192.0.2.77")
+	if _, after, stderr := verifyText(t, text+further, append([]string{"-q"}, ref.flags...)...); after != before {
+		t.Errorf("%s\nafter:\n%s\nbefore:\n%s", stderr, after, before)
+	}
+	const other = "-A -t 192.0.2.77:22 -s rr\n-a -t 192.0.2.77:22 -r 10.244.1.5:8080 -m -w 1\n"
+	if _, after, _ := verifyText(t, text+other, append([]string{"-q"}, ref.flags...)...); !strings.Contains(after, "packet 192.0.2.77:22/tcp (not in the manifests)") {
+		t.Errorf("not seen:\n%s", after)
+	}
+}

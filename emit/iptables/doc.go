@@ -14,7 +14,12 @@
 // brings any tool's way of writing a rule into one, so that apply finds what
 // differs; owned.go has the names of chains that are ours.
 //
-// When reviewing a change here, look for: a rule that is read as less than it
+// boxes.go goes down from the hooks and gives what each rule of ours asks for, as
+// sets of packets (eval.Box): box.go narrows one by a condition, way.go knows what
+// its fields cannot say.
+//
+// When reviewing a change here, look for: a new condition that box.go does not
+// narrow by, a rule that is read as less than it
 // says (what has no model must be an error in a chain of ours, and opaque in
 // anybody else's), a condition with an effect that is asked out of order, a
 // share that is rounded, a field that an index's key assumes but a rule before

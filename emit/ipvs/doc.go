@@ -9,6 +9,8 @@
 // nat comes before IPVS, so rules that emit/iptables lowers send pods and the
 // node itself to endpoints there (views.go), and IPVS serves everybody else.
 //
+// boxes.go gives the packets that entries, addresses and servers are for.
+//
 // When reviewing a change here, look for: a set or address that apply would take
 // for somebody else's (OwnedSet, and owned.go in apply/ipvs), a rule that a packet
 // of no service meets at a cost that grows with the cluster, and a set's name that

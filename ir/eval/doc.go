@@ -9,5 +9,5 @@
 // When reviewing a change here, look for: a rule of kube-proxy that the code
 // reads off an emitter's text rather than from the specification (then both
 // can be wrong together), a difference that Outcome cannot express, and a kind
-// of packet that Probes never makes.
+// of packet that neither Probes nor Reach makes.
 package eval

@@ -49,6 +49,9 @@ func (x *Reach) Known(b *Box) bool {
 	if b.Odd {
 		return false
 	}
+	if b.Own && x.program.Options.Virtual != nil && b.DstPort.single() && x.at[addrKey{port: b.DstPort.First, proto: b.Protocol}] != nil {
+		return true // a node port, at an address that the node has beside those told
+	}
 	if b.Bound {
 		a, _ := b.Dst.Single(x.program.Family)
 		return x.bound[a]
