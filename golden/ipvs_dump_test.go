@@ -156,6 +156,9 @@ func TestVerifyVirtualDump(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, 4))
 			for range 3 {
 				code, stdout, stderr := verifyText(t, strings.Join(parts, ""), append([]string{"--most=1000", "-q"}, ref.flags...)...)
+				if strings.Contains(stdout, "not in the manifests") {
+					t.Errorf("what kube-proxy made is taken for no Service's:\n%s", stdout)
+				}
 				if d := cmp.Diff(want, named(stdout)); code != 1 || d != "" || stderr != "" {
 					t.Errorf("exit %d, %s\nservices (-want +got):\n%s", code, stderr, d)
 				}

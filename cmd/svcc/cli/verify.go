@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +114,7 @@ func (v *verifier) further(f ir.Family, o compiler.Options) (bool, error) {
 	}
 	services, served := map[string]bool{}, 0
 	_, err = proof.CompareBeyond(p, v.rules.walkers[f].Own(), func(d proof.Difference) bool {
-		if !d.Serves() || v.rules.kubeProxy && toItself(d.Probe.Packet) {
+		if !d.Serves() || v.passes(p, &d) {
 			return true
 		}
 		name := d.Probe.Name()
@@ -139,7 +140,7 @@ func (v *verifier) family(p *ir.Program, walker emit.Walker) (bool, error) {
 	broken := 0
 	audit := newAudit(p, walker, v.rules)
 	n, err := proof.Compare(p, walker.Own(), func(d proof.Difference) bool {
-		if v.rules.kubeProxy && toItself(d.Probe.Packet) || audit.passes(&d) {
+		if v.passes(p, &d) || audit.passes(&d) {
 			return true
 		}
 		c.add(d.Probe)
@@ -218,9 +219,18 @@ func (c *counts) String() string {
 	return fmt.Sprintf("%s and %d that the manifests lack", ports(len(c.services)), len(c.further))
 }
 
-// toItself says that a packet is a pod's to its own address, which does not leave
-// the pod. kube-proxy's rules of IPVS mode would masquerade it.
-func toItself(p eval.Packet) bool { return p.In != "" && p.Src.Addr() == p.Dst.Addr() }
+// passes says that a difference is kube-proxy's IPVS mode as it is: it would
+// masquerade what a pod sends to its own address, which does not leave the pod, and
+// it opens health-check ports for every protocol, though nobody listens but by TCP.
+func (v *verifier) passes(program *ir.Program, d *proof.Difference) bool {
+	p := d.Probe.Packet
+	if !v.rules.kubeProxy {
+		return false
+	}
+	open := func(s *ir.ServicePort) bool { return s.HealthCheckNodePort == p.Dst.Port() }
+	return p.Src.Addr() == p.Dst.Addr() && (p.In != "" || d.Probe.Told != "") ||
+		p.Protocol != ir.TCP && slices.ContainsFunc(program.Services, open)
+}
 
 func ports(n int) string {
 	if n == 1 {
