@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"svcc/apply"
+	"svcc/apply/state"
 )
 
 // needsRoot says what is missing where something was refused to a process that may
@@ -20,10 +22,14 @@ func needsRoot(err error) error {
 	return fmt.Errorf("this needs root (CAP_NET_ADMIN): %w", err)
 }
 
-// denied says that the kernel refused something for want of rights, to svcc or to
-// a tool, which tells in words.
+// denied says that something was refused for want of rights, to svcc or to a tool,
+// which tells in words: by the kernel, or because the state is another user's.
 func denied(err error) bool {
 	var tool *apply.ToolError
+	var untrusted *state.UntrustedError
+	if errors.As(err, &untrusted) {
+		return os.Geteuid() != 0
+	}
 	if errors.As(err, &tool) {
 		said := strings.ToLower(tool.Stderr)
 		return strings.Contains(said, "permission denied") || strings.Contains(said, "operation not permitted") || strings.Contains(said, "must be root")
