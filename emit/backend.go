@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -70,6 +71,27 @@ type Walker interface {
 	// what they decide beyond a Program is met as well. Those for which known holds
 	// are left out; so are rules of other programs.
 	Boxes(known func(*eval.Box) bool) iter.Seq[*eval.Box]
+}
+
+// Comparer is a Walker that knows whom its rules treat otherwise than others do.
+type Comparer interface {
+	Walker
+	// Differs gives, sorted, the destinations of the packets that may meet a rule in
+	// which the two differ; false if that may be any packet.
+	Differs(before Walker) ([]Destination, bool)
+}
+
+// Destination is what rules ask of packets that they treat one by one. A port with
+// no address is that port at any.
+type Destination struct {
+	Addr     netip.Addr
+	Port     uint16
+	Protocol ir.Protocol
+}
+
+// Compare orders destinations by address, port and protocol.
+func (d Destination) Compare(e Destination) int {
+	return cmp.Or(d.Addr.Compare(e.Addr), cmp.Compare(d.Port, e.Port), cmp.Compare(d.Protocol, e.Protocol))
 }
 
 // Hop is one rule that a packet met and that did something.

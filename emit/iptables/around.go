@@ -49,8 +49,8 @@ type Entry struct {
 // Server is a virtual server that sends new connections to one of its choices;
 // without any, the kernel refuses them (port unreachable).
 type Server struct {
-	Text    string // for traces
-	Sticky  int    // for how many seconds a client is remembered; 0 for none
+	Text    string   // for traces
+	Sticky  int      // for how many seconds a client is remembered; 0 for none
 	Choices []Choice // in order of their addresses
 }
 
