@@ -205,7 +205,7 @@ func TestCodesAreDocumented(t *testing.T) {
 // Both places of a clash are told, each where it stands.
 func TestRelatedPlaces(t *testing.T) {
 	for file, lines := range map[string][]int{
-		"claimed-twice":   {25, 26, 83, 26},
+		"claimed-twice":   {25, 26, 26},
 		"node-port-clash": {11, 11},
 		"port-twice":      {11, 23},
 	} {

@@ -88,6 +88,8 @@ const (
 	TakesNodeAddress       Code = "SVCC3018"
 	EndpointIsDestination  Code = "SVCC3019"
 	DestinationShared      Code = "SVCC3020"
+	ClaimedAgain           Code = "SVCC3021"
+	ClusterIPTwice         Code = "SVCC3022"
 )
 
 var objects = merge(serviceFaults, serviceAdvice, sliceFindings, crossings)
@@ -167,6 +169,8 @@ var sliceFindings = map[Code]Info{
 // crossings are what no single object shows.
 var crossings = map[Code]Info{
 	ClaimedTwice:           {Error, "one destination, two claims", "Two service ports claim the same address, port and protocol. kube-proxy picks one at random; svcc refuses. With --keep-going the service whose name sorts first keeps it.", false},
+	ClaimedAgain:           {Warning, "one address, twice in a service", "A Service has one address twice: as an external IP and a load balancer's, say, or twice in one list. The API server takes that. The first claim in kube-proxy's order decides (cluster IP, external IP, load balancer), so source ranges do not guard an address that is an external IP as well. A claim that leads to no endpoint on this node leaves the packet to the next.", false},
+	ClusterIPTwice:         {Error, "cluster IP of two services", "Two Services have the same cluster IP. The API server gives each address once, and refuses the second Service even where their ports differ.", false},
 	NodePortClash:          {Error, "one node port, two claims", "Two Services claim the same node port and protocol; a health check node port counts as TCP. With --keep-going the service whose name sorts first keeps it.", false},
 	ServiceWithoutSlice:    {Warning, "service without endpoint slices", "No EndpointSlice in the input belongs to the Service: its addresses refuse connections. Slices are made by a controller; take them from kubectl get endpointslices -o yaml.", true},
 	SliceWithoutService:    {Warning, "slice without its service", "The Service that the slice's label names is not in the input; the slice has no effect.", true},
