@@ -3,6 +3,7 @@ package compiler
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"svcc/compiler/manifest"
@@ -100,6 +101,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		checked := validate.Check(set, validate.Options{
 			Families: o.Families, Node: options.Node, NodeIPs: slices.Concat(options.NodeIPs, o.LocalAddrs),
 			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode == ModeIPVS, Strict: o.Strict,
+			StrictARP: options.Virtual != nil && options.Virtual.StrictARP, Pods: podRanges(options),
 		})
 		found = append(found, checked.Diagnostics...)
 		faulty = checked.Faulty
@@ -118,6 +120,14 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		return nil
 	}
 	return programs
+}
+
+// podRanges are the pods' ranges where pods are known by one.
+func podRanges(o resolve.Options) []netip.Prefix {
+	if o.Detect != "" && o.Detect != resolve.DetectClusterCIDR {
+		return nil
+	}
+	return o.ClusterCIDRs
 }
 
 // compilable says whether errors leave something to compile: only those of

@@ -67,6 +67,7 @@ func (c *checker) checkClaims() {
 		c.claimAll(taken, s, externalIPField, s.externalIPs)
 		c.claimAll(taken, s, vipField, s.vips)
 	}
+	c.checkHiddenPorts(taken)
 }
 
 func (c *checker) claimAll(taken map[destination]claim, s *service, field claimField, addrs []netip.Addr) {
@@ -165,6 +166,42 @@ func (c *checker) claimNodePort(taken map[portKey]claim, port int32, protocol co
 		taken[key] = mine
 	} else if first.s != mine.s || first.field != mine.field { // else it is the same port twice
 		c.clash(diag.NodePortClash, first, mine, fmt.Sprintf("node port %d", port), protocol)
+	}
+}
+
+// checkHiddenPorts finds node ports that another Service's address covers at a
+// node: rules look at addresses first. (IPVS mode refuses such a pair at this node;
+// see ir.Program.Clashes.)
+func (c *checker) checkHiddenPorts(taken map[destination]claim) {
+	if c.o.Virtual {
+		return
+	}
+	for _, s := range c.services {
+		if !s.compiled {
+			continue
+		}
+		for j := range s.Value.Spec.Ports {
+			if p := &s.Value.Spec.Ports[j]; validPort(p.NodePort) && validProtocol(p.Protocol) {
+				c.checkHiddenPort(taken, claim{s, nodePortField, 0, j})
+			}
+		}
+	}
+}
+
+// checkHiddenPort reports the first node, by address, at which a node port is hidden.
+func (c *checker) checkHiddenPort(taken map[destination]claim, mine claim) {
+	p := &mine.s.Value.Spec.Ports[mine.port]
+	for _, a := range c.nodeAddrs {
+		other, hidden := taken[destination{netip.AddrPortFrom(a, uint16(p.NodePort)), p.Protocol}]
+		if !hidden || other.s == mine.s || !mine.s.serves(ir.FamilyOf(a)) {
+			continue
+		}
+		pos := other.s.At(other.at()...)
+		d := c.onService(mine.s, diag.NodePortHidden, mine.at(), "node port %d/%s does not answer at %s of %s: %s has that address and port", p.NodePort, p.Protocol, a, c.nodes[a],
+			c.object("Service", other.s.Value.Namespace, other.s.Value.Name))
+		d.Hint = "give one of them another port"
+		d.Related = related(pos, "the address is claimed here")
+		return
 	}
 }
 

@@ -169,6 +169,10 @@ func parseOptions(t *testing.T, text string) (o Options) {
 			o.ServiceCIDRs = append(o.ServiceCIDRs, netip.MustParsePrefix(value))
 		case "virtual":
 			o.Virtual = value == "yes"
+		case "pods":
+			o.Pods = append(o.Pods, netip.MustParsePrefix(value))
+		case "strict-arp":
+			o.StrictARP = value == "yes"
 		case "node":
 			o.Node = value
 		case "families":
