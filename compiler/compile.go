@@ -84,11 +84,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 	var set *manifest.Set
 	var found diag.List
 	r.stage("load", func() {
-		paths := o.Paths
-		if o.Config != "" {
-			paths = append([]string{o.Config}, paths...)
-		}
-		set, found = manifest.Load(paths, o.Stdin, manifest.Options{Endpoints: o.Endpoints})
+		set, found = load(o)
 		r.Skipped = set.Skipped
 	})
 	var faulty map[string]bool
@@ -120,6 +116,21 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		return nil
 	}
 	return programs
+}
+
+// load reads the manifests and the configuration beside them.
+func load(o Options) (*manifest.Set, diag.List) {
+	set, found := manifest.Load(o.Paths, o.Stdin, manifest.Options{Endpoints: o.Endpoints})
+	if len(set.Services) == 0 && len(found.Errors()) == 0 && len(o.Paths) > 0 {
+		found.Add(diag.NoService, diag.Pos{}, "", "there is no Service in the input").
+			Hint = "see whether the paths are right"
+	}
+	if o.Config != "" {
+		config, list := manifest.LoadConfig(o.Config, o.Stdin)
+		set.ProxyConfigs = append(config.ProxyConfigs, set.ProxyConfigs...)
+		found = append(found, list...)
+	}
+	return set, found
 }
 
 // podRanges are the pods' ranges where pods are known by one.

@@ -68,4 +68,6 @@ func (s *Set) add(f found) {
 	}
 }
 
-func object[T any](v T, f found) *Object[T] { return &Object[T]{Value: v, Pos: f.pos, doc: f.doc} }
+func object[T any](v T, f found) *Object[T] {
+	return &Object[T]{Value: v, Pos: f.pos, Broken: f.broken, faults: f.faults, doc: f.doc}
+}

@@ -60,6 +60,7 @@ func Check(set *manifest.Set, o Options) Result {
 	c.checkNodePorts()
 	c.checkLocal()
 	maps.Copy(c.faulty, c.strict)
+	c.list.Templates()
 	return Result{c.list.Sort(), c.faulty}
 }
 
@@ -102,6 +103,9 @@ func (c *checker) addServices() {
 	c.services = slices.CompactFunc(c.services, func(a, b *service) bool { return a.key == b.key })
 	for _, s := range c.services {
 		c.byKey[s.key] = s
+		if s.Broken {
+			c.faulty[s.key] = true
+		}
 	}
 }
 
@@ -122,6 +126,9 @@ func (c *checker) addSlices() {
 	}
 	slices.SortStableFunc(c.slices, func(a, b *slice) int { return compareObjects(a.key, b.key, a.Pos, b.Pos) })
 	for _, x := range c.slices {
+		if x.Broken && x.owner != "" {
+			c.faulty[x.owner] = true
+		}
 		x.service = c.byKey[x.owner]
 		if x.service != nil && x.family != 0 {
 			x.service.slices = append(x.service.slices, x)

@@ -114,7 +114,7 @@ func paint(x diag.Diagnostic) string {
 		diag.Note:    color.New(color.FgCyan),
 	}[x.Severity]
 	c.EnableColor()
-	return fmt.Sprintf("%s: %s %s [%s]", x.Pos, c.Sprint(x.Severity.String()+":"), x.Message, x.Code)
+	return fmt.Sprintf("%s: %s %s [%s]", x.Place(), c.Sprint(x.Severity.String()+":"), x.Text(), x.Code)
 }
 
 // excerpt shows the source line with a caret, if it can be read again.
