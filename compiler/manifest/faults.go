@@ -35,9 +35,16 @@ func (u unit) yamlFault(r *result, text []byte, err error) {
 			return
 		}
 	}
-	if n := u.doc.duplicates(r, ""); n == 0 {
+	data, err := yaml.YAMLToJSON(text)
+	name := ""
+	if err == nil {
+		if t := typeOf(data).or(u.list.item()); !t.isList() {
+			name = nameIn(data, t.kind)
+		}
+	}
+	if n := u.doc.duplicates(r, name); n == 0 {
 		u.merging(r, text, bad)
-	} else if data, err := yaml.YAMLToJSON(text); err == nil {
+	} else if name != "" {
 		u.broken = true // which value counts is unknown; the rest can be looked at
 		u.value(r, u.doc, data, u.list)
 	}

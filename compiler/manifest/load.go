@@ -50,6 +50,7 @@ func Load(paths []string, stdin io.Reader, o Options) (*Set, diag.List) {
 	for _, w := range docs {
 		m.work(w)
 	}
+	m.breakTwice()
 	return m.set, m.diags
 }
 
