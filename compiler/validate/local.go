@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"svcc/compiler/manifest"
 	"svcc/ir/diag"
 )
 
@@ -26,14 +27,14 @@ func (c *checker) checkLocal() {
 			without = append(without, s)
 		}
 	}
-	if names := c.endpointNodes(); len(without) > 0 && !names[node] && !c.knownNodes(names) {
+	if names := c.endpointNodes(); len(without) > 0 && !names[node] && !c.knownNodes(names, node) {
 		s := without[0]
 		at, _ := localPolicy(s)
 		message := "no EndpointSlice says on which node its endpoints are"
 		if len(names) > 0 {
 			message = "no EndpointSlice knows node " + node + "; they name " + listNames(slices.Sorted(maps.Keys(names)))
 		}
-		c.onService(s, diag.NodeOfNoEndpoint, at, "%s", message).Hint = "give --node as nodeName of the endpoints has it"
+		c.onService(s, diag.NodeOfNoEndpoint, at, "%s", message).Hint = "give --node the name that nodeName of the endpoints has"
 	}
 }
 
@@ -94,19 +95,16 @@ func (c *checker) endpointNodes() map[string]bool {
 	return names
 }
 
-// knownNodes says that all names are those of Node objects: then slices and nodes
-// agree, and this node has no pods.
-func (c *checker) knownNodes(names map[string]bool) bool {
-	known := map[string]bool{}
-	for _, n := range c.set.Nodes {
-		known[n.Value.Name] = true
-	}
+// knownNodes says that this node has a Node object and slices no name that is nearly
+// its own, with or without a domain: then the node has no pods.
+func (c *checker) knownNodes(names map[string]bool, node string) bool {
 	for n := range names {
-		if !known[n] {
+		if strings.HasPrefix(n, node+".") || strings.HasPrefix(node, n+".") {
 			return false
 		}
 	}
-	return len(names) > 0
+	own := func(n *manifest.Object[*corev1.Node]) bool { return n.Value.Name == node }
+	return len(names) > 0 && slices.ContainsFunc(c.set.Nodes, own)
 }
 
 // listNames lists at most five.

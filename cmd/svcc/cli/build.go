@@ -117,7 +117,7 @@ func compileOnly(o compiler.Options, d diagnosticFlags, s streams, observe compi
 	d.show(s.err, r.Diagnostics)
 	d.stages(s.err, r)
 	if r.Units == nil {
-		return nil, exit{failure(r.Diagnostics), fmt.Errorf("%s: nothing is done", tally(r.Diagnostics))}
+		return nil, exit{failure(r.Diagnostics), fmt.Errorf("nothing is done: %s", tally(r.Diagnostics))}
 	}
 	return r, nil
 }
