@@ -73,6 +73,7 @@ func (r *run) rest(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.now = now
 	return r.plan(r.after, now)
 }
 

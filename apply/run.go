@@ -21,7 +21,7 @@ type run struct {
 	promised, promises []*ir.Program
 	removing           bool
 	flavour            string
-	old                Observed
+	old, now           Observed // before the run, and when last read
 	sysctls            settings
 	report             Report
 	opened, ended      func() // of the Guard
@@ -113,6 +113,7 @@ func (r *run) do(ctx context.Context) error {
 	if r.old, err = r.observe(ctx); err != nil {
 		return err
 	}
+	r.now = r.old
 	if r.report.Plan, err = r.plan(r.after, r.old); err != nil {
 		return err
 	}

@@ -17,14 +17,14 @@ var _ apply.Leaving = (*Target)(nil)
 // made (Owns) and that are empty now. The kernel keeps those of iptables-legacy as
 // long as their module is loaded. Those of iptables-nft could be deleted, but not
 // so that a rule which another program adds at this moment is safe.
-func (t *Target) Left(ctx context.Context) (out []string, err error) {
-	now, err := t.observe(ctx, tables)
-	if err != nil {
-		return nil, err
+func (t *Target) Left(ctx context.Context, now apply.Observed) (out []string, err error) {
+	own, ok := now.(*observed)
+	if !ok {
+		return nil, fmt.Errorf("internal error: %T was not observed here", now)
 	}
 	for i, f := range families {
 		for _, name := range tables {
-			at := now.families[i].tables[name]
+			at := own.families[i].tables[name]
 			if at == nil || at.unused {
 				continue
 			}

@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"context"
+	"fmt"
 
 	"svcc/apply"
 )
@@ -18,7 +19,13 @@ func (t *Target) Other(ctx context.Context) (other apply.Target, what string, er
 }
 
 // Left implements apply.Leaving. What is left of sets, Check says.
-func (t *Target) Left(ctx context.Context) ([]string, error) { return t.Glue.Left(ctx) }
+func (t *Target) Left(ctx context.Context, now apply.Observed) ([]string, error) {
+	own, ok := now.(*observed)
+	if !ok {
+		return nil, fmt.Errorf("internal error: %T was not observed here", now)
+	}
+	return t.Glue.Left(ctx, own.glue)
+}
 
 // Forget implements apply.Recalling.
 func (t *Target) Forget() { t.Glue.Forget() }
