@@ -68,19 +68,38 @@ func (e *Evaluator) Look(into Outcome, p Probe, l *Looks) (Outcome, netip.AddrPo
 		out, err := e.outcome(into, p.Packet, h, c, c.endpoints)
 		return out, netip.AddrPort{}, err
 	}
-	i := c.telling(p.Packet.Src.Addr())
+	i := c.telling(p)
 	out, err := e.outcome(into, p.Packet, h, c, c.endpoints[i:i+1])
 	return out, c.endpoints[i].AddrPort(), err
 }
 
-// telling is the place of the endpoint at which a client is looked at. The
-// endpoints of a Program are in order of their addresses.
-func (c choices) telling(client netip.Addr) int {
-	i, found := slices.BinarySearchFunc(c.endpoints, client, func(ep ir.Endpoint, a netip.Addr) int { return ep.Addr.Compare(a) })
+// telling is the place of the endpoint at which a packet is looked at: in the
+// probe's box, else the client. The endpoints of a Program are in order of their
+// addresses.
+func (c choices) telling(p Probe) int {
+	client, found := slices.BinarySearchFunc(c.endpoints, p.Packet.Src.Addr(), func(ep ir.Endpoint, a netip.Addr) int { return ep.Addr.Compare(a) })
+	if found && p.holds(c.endpoints[client]) {
+		return client
+	}
+	if p.Box != nil {
+		if i := slices.IndexFunc(c.endpoints, p.holds); i >= 0 {
+			return i
+		}
+	}
 	if found {
-		return i
+		return client
 	}
 	return len(c.endpoints) / 2
+}
+
+// holds says that the packet is in the probe's box once it goes to an endpoint.
+func (p *Probe) holds(e ir.Endpoint) bool {
+	b := p.Box
+	if b == nil {
+		return true
+	}
+	_, ok := b.DstPort.And(Ports{e.Port, e.Port})
+	return ok && b.Dst.Contains(e.Addr) && (b.Holds == nil || b.Holds(p.Packet, e.AddrPort(), p.Host))
 }
 
 // Pair looks at packets as two Programs see them.
@@ -159,5 +178,5 @@ func (x *Pair) place(p Probe, c, other choices) int {
 	if i < n {
 		return i
 	}
-	return c.telling(p.Packet.Src.Addr())
+	return c.telling(p)
 }

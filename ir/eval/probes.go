@@ -21,6 +21,9 @@ type Probe struct {
 	// One says that it is enough to look at one of the endpoints that the packet
 	// may go to, once another packet has shown the shares of all: see Looks.
 	One bool
+	// Box is the one that the packet is a witness of; nil for none. Where One is
+	// enough it is an endpoint in it.
+	Box *Box
 }
 
 // Name is the service port, or what rules call one that the Program lacks; "" for

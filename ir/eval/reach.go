@@ -185,7 +185,9 @@ func (x *Reach) flows(b *Box, t target, c sender) {
 
 // sendOf sends a packet under the name of whose it is.
 func (x *Reach) sendOf(b *Box, p Packet, h Host) {
-	probe := Probe{Packet: p, Host: h, Told: b.Service}
+	// What a rule asks of packets that were rewritten, it decides for the endpoints
+	// in the box; what one asks before, by chance or not, may be about any.
+	probe := Probe{Packet: p, Host: h, Told: b.Service, One: b.Flows == FlowRewritten, Box: b}
 	s := x.at[addrKey{p.Dst.Addr(), p.Dst.Port(), p.Protocol}]
 	if s == nil && x.program.Options.NodePortsAnswer(p.Dst.Addr(), h.Local) {
 		s = x.at[addrKey{port: p.Dst.Port(), proto: p.Protocol}]
