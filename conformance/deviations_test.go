@@ -141,8 +141,27 @@ func loopBack(s situation, d difference) bool {
 	}
 	return !slices.ContainsFunc(s.unit.Program.Services, func(sp *ir.ServicePort) bool {
 		return strings.EqualFold(sp.Protocol.String(), protocol) &&
-			slices.ContainsFunc(sp.Reachable(), func(e ir.Endpoint) bool { return e.Local && e.AddrPort().String() == addr })
+			slices.ContainsFunc(s.served(sp), func(e ir.Endpoint) bool { return e.Local && e.AddrPort().String() == addr })
 	})
+}
+
+// served are the endpoints of the frontends that have an address: where
+// nodePortAddresses leave the node without one, node ports have none.
+func (s situation) served(sp *ir.ServicePort) (out []ir.Endpoint) {
+	for _, f := range sp.Frontends {
+		policy := sp.ExternalPolicy
+		if f.Kind == ir.ClusterIP {
+			policy = sp.InternalPolicy
+		}
+		switch {
+		case len(s.unit.Program.Options.VirtualAddrs(f)) == 0:
+		case policy == ir.Local:
+			out = append(out, sp.Local...)
+		default:
+			out = append(out, sp.Cluster...)
+		}
+	}
+	return out
 }
 
 // noLocalEndpoints: the set of svcc's own, and the servers of its entries.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	sysctltesting "k8s.io/component-helpers/node/util/sysctl/testing"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/proxy"
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 	"k8s.io/kubernetes/pkg/proxy/conntrack"
@@ -29,6 +31,12 @@ import (
 
 	"svcc/ir"
 )
+
+// What the proxiers log is about their fakes.
+func init() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+}
 
 // replace puts a fake in the place of what a proxier's constructor made itself.
 // The fields have no other way in; a release that renames one fails here.
