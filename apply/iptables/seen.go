@@ -56,14 +56,18 @@ func (t *Target) readTable(ctx context.Context, f ir.Family, name string) (*tabl
 		out, _, err := t.readWhole(ctx, f, name)
 		return out, err
 	}
-	if t.unused(f, name) {
-		return &table{index: map[string]int{}, unused: true}, nil
-	}
 	key, nft := tableKey{f, name}, t.version.NFT
+	none := &table{index: map[string]int{}, unused: true}
+	if !nft && t.unused(f, name) {
+		return none, nil
+	}
 	now, err := t.Kernel.Read(f, name, nft)
 	if err != nil {
 		out, _, err := t.readWhole(ctx, f, name)
 		return out, err
+	}
+	if nft && len(now.Chains) == 0 { // of iptables-nft's, Read makes none
+		return none, nil
 	}
 	was := t.seen[key]
 	if was != nil && !t.sameSets(was) {

@@ -23,7 +23,11 @@ const bufferSize = 1 << 14
 // patience is for an answer that never comes.
 var patience = unix.Timeval{Sec: 60}
 
+// openNFT finds nobody to answer rather than have the kernel load the module.
 func openNFT() (*nftSocket, error) {
+	if Idle("/", "nf_tables") {
+		return nil, unix.EPROTONOSUPPORT
+	}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, err
