@@ -146,7 +146,7 @@ func (d *descent) into(r *parsedRule, box eval.Box) (eval.Box, bool) {
 			return box, false
 		}
 	}
-	if n := targetChain(d.w.rs, r); (n == chainNodePorts || n == ChainNodePort) && d.w.rs.chains[r.chain].table == "nat" {
+	if d.w.rs.around == nil && targetChain(d.w.rs, r) == chainNodePorts && d.w.rs.chains[r.chain].table == "nat" {
 		_, single := box.Dst.Single(d.w.rs.family)
 		box.Own = box.Own || single
 	}
