@@ -134,3 +134,44 @@ func (p planted) idleAt(where string) bool {
 	re, _, ok := strings.Cut(p.idle, ": ")
 	return ok && regexp.MustCompile(re).MatchString(where)
 }
+
+// needless are rules of mode iptables that no packet of the clusters here misses.
+var needless = regexp.MustCompile(strings.Join([]string{
+	`: -A KUBE-FW-\S+ .*"other traffic to `,                            // a remark
+	`O0/ipv6: -A (INPUT|OUTPUT) -j KUBE-FIREWALL`,                      // an empty chain
+	`O0/ipv6: -A INPUT .* -j KUBE-NODEPORTS`,                           // likewise: no health check
+	`O[12]/.*-A KUBE-MARK-MASQ `,                                       // for other programs' rules
+	`O[12]/.*-A KUBE-SVCC-HAIRPIN `,                                    // TestPlantedBits has these
+	`O[12]/.*-A KUBE-FORWARD -m mark `,                                 // known flows are accepted in any case
+	`O[12]/.*-A KUBE-EXTERNAL-SERVICES ! -i lo .* -j KUBE-SVCC-CHOSEN`, // no endpoint is the node, see spaced
+	`O[12]/.*-A KUBE-EXTERNAL-SERVICES -p tcp -j KUBE-NODEPORTS`,       // no port is refused that a health check has, see spaced
+	`kube-proxy.*-A FORWARD .* -j KUBE-EXTERNAL-SERVICES`,              // nothing forwarded is refused there
+	`kube-proxy.*-A OUTPUT .* -j KUBE-PROXY-FIREWALL`,                  // the node is in the only source ranges
+}, "|"))
+
+// TestRulesTooFew leaves out each rule, hooks included, in turn: verify sees it, and
+// so does the proof of a build. Lines of IPVS mode are TestEveryLineCounts'.
+func TestRulesTooFew(t *testing.T) {
+	for _, l := range layouts(t) {
+		if strings.HasPrefix(l.name, "virtual") {
+			continue
+		}
+		t.Run(l.name, func(t *testing.T) {
+			lines := strings.SplitAfter(l.text, "\n")
+			n := 0
+			for i, line := range lines {
+				if !strings.HasPrefix(line, "-A ") || needless.MatchString(l.name+": "+line) {
+					continue
+				}
+				n++
+				verify, build, err := l.sees(strings.Join(slices.Concat(lines[:i], lines[i+1:]), ""))
+				if err != nil || !verify || !build {
+					t.Errorf("verify misses it: %v, a build: %v, %v: %s", verify, build, err, line)
+				}
+			}
+			if n < 40 {
+				t.Errorf("only %d rules were left out", n)
+			}
+		})
+	}
+}
