@@ -260,7 +260,7 @@ func TestKernelFullDisk(t *testing.T) {
 	if err := os.MkdirAll(n.path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", n.path, "tmpfs", 0, "size=256k,nr_inodes=64"); err != nil {
+	if err := unix.Mount("tmpfs", n.path, "tmpfs", 0, "size=256k,nr_inodes=64,mode=0700"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(n.path, unix.MNT_DETACH) })
