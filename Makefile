@@ -4,7 +4,7 @@ GO ?= go
 FUZZTIME ?= 2m
 # One go test run may not take longer than this; a hanging kernel test is a
 # failure, not a wait.
-TIMEOUT ?= 15m
+TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
