@@ -56,7 +56,7 @@ fuzz: ## each fuzz target for FUZZTIME (default 2m)
 	  done; \
 	done
 
-bench: ## time, memory and size of builds of 100, 1000 and 10000 services
+bench: ## time, memory and size of builds of 100, 1000 and 10000 services; how commands grow with one Service
 	$(GO) run ./golden/bench
 
 bench-apply: ## what an apply costs on a node with 10000 services (root, 2 minutes; ARGS="-O 0", -services N)

@@ -12,6 +12,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == svccArg {
+		os.Exit(svcc(os.Args[2:]))
+	}
 	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -30,6 +33,7 @@ func run(args []string, out io.Writer) error {
 	flags.Float64Var(&o.DualStack, "dual-stack", 0, "share of Services with both families")
 	flags.Uint64Var(&o.Seed, "seed", 1, "chooses the clusters")
 	level := flags.Int("level", 1, "-O of the builds")
+	growing := flags.Bool("growth", true, "also how commands grow with what one Service has many of")
 	rounds := flags.Int("rounds", 1, "builds of each cluster, of which the one with the least CPU time counts")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -47,5 +51,8 @@ func run(args []string, out io.Writer) error {
 		}
 		columns = append(columns, m)
 	}
-	return printTable(out, columns)
+	if err := printTable(out, columns); err != nil || !*growing {
+		return err
+	}
+	return printGrowth(out)
 }
