@@ -194,7 +194,7 @@ func (k *walk) next(s *state) *parsedRule {
 		}
 		c := &rs.chains[s.chain]
 		if k.counting {
-			k.met += s.share.Float() * float64(min(i+1, c.n)-from)
+			k.met += s.share.Float() * float64(min(i, c.n-1)+1-from)
 		}
 		if i >= c.n {
 			return nil
