@@ -23,7 +23,6 @@ type unit struct {
 	doc     *document
 	list    typeMeta // that the item was cut out of
 	checked bool     // known to be JSON
-	broken  bool     // a key is given twice in it
 	opts    Options
 }
 
@@ -37,11 +36,9 @@ type result struct {
 
 // found is one object.
 type found struct {
-	value  any
-	doc    *document
-	pos    diag.Pos
-	broken bool    // it has been read in part; the list says what is wrong
-	faults [][]any // paths of what could not be read
+	value any
+	doc   *document
+	pos   diag.Pos
 }
 
 // decode never panics: a library that does leaves a diagnostic.
@@ -167,10 +164,6 @@ func (u unit) wants(t typeMeta) bool {
 	if !ok {
 		_, ok = sibling(t)
 	}
-	if !ok {
-		_, ok = u.near(t)
-	}
-	ok = ok || u.opts.config && t == configMap
 	return ok && !(k.onRequest && !u.opts.Endpoints) || t.isList()
 }
 
@@ -209,12 +202,8 @@ func (u unit) value(r *result, doc *document, data []byte, list typeMeta) {
 		return
 	}
 	k, ok := kinds[t]
-	read, other := sibling(t)
-	meant, near := u.near(t)
-	switch {
+	switch read, other := sibling(t); {
 	case t.api == "v1" && t.kind == "List": // without items
-	case u.opts.config && t == configMap:
-		u.inConfigMap(r, doc, data)
 	case ok && (!k.onRequest || u.opts.Endpoints):
 		u.typed(r, doc, data, t, k)
 	case !ok && other:
@@ -222,10 +211,6 @@ func (u unit) value(r *result, doc *document, data []byte, list typeMeta) {
 			Hint = fmt.Sprintf("convert it to %s", read.api)
 		fallthrough
 	default:
-		if !ok && !other && near {
-			r.diags.Add(diag.KindMisspelt, doc.at(doc.start(), []any{"kind"}), nameIn(data, t.kind), "%s of %s is no kind that is read", t.kind, t.api).
-				Hint = fmt.Sprintf("did you mean kind %s of apiVersion %s?", meant.kind, meant.api)
-		}
 		r.skipped = append(r.skipped, t)
 	}
 }
@@ -266,21 +251,12 @@ func lacks(data []byte, t typeMeta) string {
 // typed decodes an object of a kind that is read.
 func (u unit) typed(r *result, doc *document, data []byte, t typeMeta, k kind) {
 	v := k.make()
-	f := found{doc: doc, pos: doc.start(), broken: u.broken}
 	strict, err := kjson.UnmarshalStrict(data, v)
 	if err != nil {
-		culprits := wrongTypes(r, doc, data, t, k, err)
-		v = k.make()
-		if strict, err = kjson.UnmarshalStrict(repaired(data, culprits), v); err != nil {
-			return
-		}
-		f.broken = true
-		for _, c := range culprits {
-			f.faults = append(f.faults, c.path)
-		}
+		wrongTypes(r, doc, data, t, k, err)
+		return
 	}
-	f.value = v
-	f.broken = strictFaults(r, doc, Name(v), strict) || f.broken
+	twice := strictFaults(r, doc, Name(v), strict)
 	m, ok := v.(metav1.Object)
 	if ok && m.GetName() == "" {
 		noName(r, doc, m, t)
@@ -289,7 +265,9 @@ func (u unit) typed(r *result, doc *document, data []byte, t typeMeta, k kind) {
 	if ok {
 		tidy(m, k)
 	}
-	r.found = append(r.found, f)
+	if !twice {
+		r.found = append(r.found, found{v, doc, doc.start()})
+	}
 }
 
 func tidy(m metav1.Object, k kind) {
