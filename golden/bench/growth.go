@@ -10,13 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"svcc/cmd/svcc/cli"
 	"svcc/golden/cluster"
 )
-
-// svccArg, as the first argument, makes this program svcc itself, so that each
-// command is measured as a process of its own.
-const svccArg = "-svcc"
 
 // command is one use of svcc on one large Service.
 type command struct {
@@ -27,7 +22,7 @@ type command struct {
 
 // files are what the commands of one size read: the cluster, one that has one
 // endpoint or range more, and the rules of the first.
-type files struct{ now, next, rules string }
+type files struct{ svcc, now, next, rules string }
 
 var common = []string{"-q", "--node", "node-0", "--cluster-cidr", "10.128.0.0/9"}
 
@@ -102,8 +97,12 @@ func (g growth) measure() ([][]time.Duration, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	svcc := filepath.Join(dir, "svcc")
+	if out, err := exec.Command("go", "build", "-o", svcc, "./cmd/svcc").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building svcc: %w: %s", err, out)
+	}
 	for _, n := range g.sizes {
-		f := files{filepath.Join(dir, fmt.Sprint(n)), filepath.Join(dir, fmt.Sprint(n, "-next")), filepath.Join(dir, "rules")}
+		f := files{svcc, filepath.Join(dir, fmt.Sprint(n)), filepath.Join(dir, fmt.Sprint(n, "-next")), filepath.Join(dir, "rules")}
 		if err := write(f.now, g.large(n)); err != nil {
 			return nil, err
 		}
@@ -130,11 +129,7 @@ func write(dir string, l cluster.Large) error {
 
 // run gives the CPU time of all threads of one process.
 func (c command) run(f files) (time.Duration, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.Command(self, append(append([]string{svccArg}, c.args(f)...), common...)...)
+	cmd := exec.Command(f.svcc, append(c.args(f), common...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Run(); cmd.ProcessState == nil {
@@ -145,6 +140,3 @@ func (c command) run(f files) (time.Duration, error) {
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
-
-// svcc is what a process does that printGrowth measures.
-func svcc(args []string) int { return cli.Run(args, os.Stdin, os.Stdout, os.Stderr) }

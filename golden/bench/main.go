@@ -12,9 +12,6 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == svccArg {
-		os.Exit(svcc(os.Args[2:]))
-	}
 	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
