@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
+.PHONY: help build demo test conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,17 @@ demo: build ## compile the example cluster and print the rules of its node-0
 test: ## go vet and every test; kernel tests need root and the packages that .ci/run installs
 	$(GO) vet ./...
 	$(GO) test -count=1 -timeout $(TIMEOUT) ./...
+
+# A module of its own, so that svcc needs none of its modules. GOWORK=off: a
+# workspace around svcc is none of its. -vet=off: vet would look at each of its 850
+# packages.
+CONFORMANCE = cd conformance && GOWORK=off $(GO)
+
+conformance: ## svcc beside k8s.io/kubernetes: input beside its API server's, -O 0 beside its kube-proxy's (ARGS="-run TestInput -seed N")
+	@$(CONFORMANCE) list -deps -test ./... >/dev/null || { \
+	  echo "conformance: the modules of conformance/go.sum are not in the module cache and cannot be downloaded;"; \
+	  echo "set GOPROXY to a proxy that this machine can reach, or fill the cache there: cd conformance && go mod download"; exit 1; }
+	$(CONFORMANCE) test -vet=off -count=1 -timeout $(TIMEOUT) ./... $(ARGS)
 
 golden: ## write anew what golden cases derive from the compiler (never their trace lines)
 	$(GO) test -count=1 ./golden -update

@@ -3,7 +3,9 @@ package compiler
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"svcc/compiler/manifest"
 	"svcc/compiler/passes"
@@ -24,6 +26,7 @@ type Result struct {
 	Diagnostics diag.List      // sorted
 	Skipped     map[string]int // objects of other kinds that were read, by kind
 	Stages      []Stage
+	Summary     Summary // of the Services, whether or not Units are nil
 	options     Options
 	node        string
 }
@@ -35,6 +38,7 @@ type Unit struct {
 	Graph    *ir.Graph
 	Sections []emit.Section
 	Walker   emit.Walker // of the text; nil without proof
+	Probes   int         // how many packets proved it
 }
 
 // Observer is called after resolving ("resolve") and after each pass, with what
@@ -83,11 +87,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 	var set *manifest.Set
 	var found diag.List
 	r.stage("load", func() {
-		paths := o.Paths
-		if o.Config != "" {
-			paths = append([]string{o.Config}, paths...)
-		}
-		set, found = manifest.Load(paths, o.Stdin, manifest.Options{Endpoints: o.Endpoints})
+		set, found = load(o)
 		r.Skipped = set.Skipped
 	})
 	var faulty map[string]bool
@@ -100,6 +100,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		checked := validate.Check(set, validate.Options{
 			Families: o.Families, Node: options.Node, NodeIPs: slices.Concat(options.NodeIPs, o.LocalAddrs),
 			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode == ModeIPVS, Strict: o.Strict,
+			StrictARP: options.Virtual != nil && options.Virtual.StrictARP, Pods: podRanges(options),
 		})
 		found = append(found, checked.Diagnostics...)
 		faulty = checked.Faulty
@@ -109,6 +110,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		var list diag.List
 		programs, list = resolve.Resolve(set, faulty, options)
 		found = append(found, list...)
+		r.Summary = summarize(set, faulty, programs)
 	})
 	if o.Strict {
 		found = found.Strict()
@@ -120,15 +122,51 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 	return programs
 }
 
+// load reads the manifests and the configuration beside them.
+func load(o Options) (*manifest.Set, diag.List) {
+	set, found := manifest.Load(o.Paths, o.Stdin, manifest.Options{Endpoints: o.Endpoints})
+	if len(set.Services) == 0 && len(found.Errors()) == 0 && len(o.Paths) > 0 {
+		found.Add(diag.NoService, diag.Pos{}, "", "there is no Service in the input").
+			Hint = "see whether the paths are right"
+	}
+	if o.Config != "" {
+		config, list := manifest.LoadConfig(o.Config, o.Stdin)
+		set.ProxyConfigs = append(config.ProxyConfigs, set.ProxyConfigs...)
+		found = append(found, list...)
+	}
+	return set, found
+}
+
+// podRanges are the pods' ranges where pods are known by one.
+func podRanges(o resolve.Options) []netip.Prefix {
+	if o.Detect != "" && o.Detect != resolve.DetectClusterCIDR {
+		return nil
+	}
+	return o.ClusterCIDRs
+}
+
 // compilable says whether errors leave something to compile: only those of
-// single objects (codes 2xxx, 3xxx) do, whose Services are left out.
+// single objects do, whose Services are left out.
 func compilable(list diag.List, keepGoing bool) bool {
 	for _, d := range list.Errors() {
-		if stage := d.Code[len("SVCC")]; !keepGoing || stage != '2' && stage != '3' {
+		if !keepGoing || !ofOneObject(d) {
 			return false
 		}
 	}
 	return true
+}
+
+// ofOneObject says that an error is of one object, and that its Service is faulty for
+// it: what validating finds, and of reading what leaves a Service or EndpointSlice
+// with its name.
+func ofOneObject(d diag.Diagnostic) bool {
+	switch d.Code {
+	case diag.DuplicateKey, diag.WrongType, diag.DefinedTwice:
+		kind, _, named := strings.Cut(d.Object, " ")
+		return named && (kind == "Service" || kind == "EndpointSlice")
+	}
+	stage := d.Code[len("SVCC")]
+	return stage == '2' || stage == '3'
 }
 
 // backEnd optimizes, emits and proves one family.
@@ -165,7 +203,8 @@ func (r *Result) prove(u *Unit, backend emit.Backend) error {
 	if u.Walker, err = emit.ParseHooked(backend, u.Family, u.Sections, r.options.Hooks); err != nil {
 		return err
 	}
-	return proof.First(u.Program, u.Walker)
+	u.Probes, err = proof.Prove(u.Program, u.Walker)
+	return err
 }
 
 // Ruleset is the file that the result makes.

@@ -40,7 +40,7 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 		s.config(set.ProxyConfigs[0].Value)
 		s.otherMode(set.ProxyConfigs[0].Value.Mode, o)
 	default:
-		d := s.list.Add(diag.BadOption, set.ProxyConfigs[1].Pos, "", "two KubeProxyConfigurations are given")
+		d := s.list.Add(diag.BadOption, set.ProxyConfigs[1].Pos, configuration, "two KubeProxyConfigurations are given")
 		d.Related = []diag.Related{{Pos: set.ProxyConfigs[0].Pos, Message: "the other one"}}
 	}
 	s.flags(o.Flags)
@@ -56,7 +56,7 @@ func (s *settings) otherMode(mode string, o Options) {
 	if mode == "" || mode == o.Mode || o.ModeGiven {
 		return
 	}
-	d := s.list.Add(diag.OtherMode, s.at("mode"), "", "the configuration is for mode %s, but what is made is for mode %s", mode, o.Mode)
+	d := s.list.Add(diag.OtherMode, s.at("mode"), configuration, "the configuration is for mode %s, but what is made is for mode %s", mode, o.Mode)
 	if Backends[mode] != nil {
 		d.Hint = "--mode " + mode + ", or --mode " + o.Mode + " if that is meant"
 	}
@@ -65,7 +65,17 @@ func (s *settings) otherMode(mode string, o Options) {
 func (s *settings) fault(format string, args ...any) { s.faultAt(s.pos, format, args...) }
 
 func (s *settings) faultAt(pos diag.Pos, format string, args ...any) {
-	s.list.Add(diag.BadOption, pos, "", format, args...)
+	s.list.Add(diag.BadOption, pos, configOf(pos), format, args...)
+}
+
+const configuration = "KubeProxyConfiguration"
+
+// configOf names the object that a fault at a place is of: none without a place.
+func configOf(pos diag.Pos) string {
+	if pos.IsZero() {
+		return ""
+	}
+	return configuration
 }
 
 func (s *settings) config(c *manifest.ProxyConfig) {
@@ -221,7 +231,7 @@ func Facts(o Options, f ir.Family) (*ir.Program, error) {
 	set := &manifest.Set{}
 	if o.Config != "" {
 		var list diag.List
-		if set, list = manifest.Load([]string{o.Config}, nil, manifest.Options{}); len(list.Errors()) > 0 {
+		if set, list = manifest.LoadConfig(o.Config, nil); len(list.Errors()) > 0 {
 			return nil, fmt.Errorf("%s", list.Errors()[0])
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net/netip"
 	"slices"
 )
 
@@ -90,19 +89,15 @@ func (s *ServicePort) checkLists() error {
 	return nil
 }
 
-// Check tells the first way in which a Graph breaks its invariants: one entry a
-// destination, no missing step, no step that leads back to itself, no empty
+// Check tells the first way in which a Graph breaks its invariants: one service
+// port a destination, no missing step, no step that leads back to itself, no empty
 // balance. Nil is sound.
 func (g *Graph) Check() error {
-	type key struct {
-		a netip.AddrPort
-		p Protocol
-	}
-	claimed := map[key]PortName{}
+	claimed := map[entryKey]PortName{}
 	sound := map[Step]bool{}
 	for _, e := range g.Entries {
-		k := key{netip.AddrPortFrom(e.Addr, e.Port), e.Service.Protocol}
-		if other, ok := claimed[k]; ok {
+		k := e.key()
+		if other, ok := claimed[k]; ok && (other != e.Service || e.Kind == NodePort) {
 			return fmt.Errorf("%s and %s claim one destination", other, e.Service)
 		}
 		claimed[k] = e.Service

@@ -101,7 +101,11 @@ func TestCheckGraph(t *testing.T) {
 		want   string
 		damage func(g *ir.Graph)
 	}{
-		{"claim one destination", func(g *ir.Graph) { g.Entries = append(g.Entries, g.Entries[0]) }},
+		{"claim one destination", func(g *ir.Graph) {
+			other := *g.Entries[0]
+			other.Service.Name = "other"
+			g.Entries = append(g.Entries, &other)
+		}},
 		{"leads nowhere", func(g *ir.Graph) { g.Entries[2].Next = nil }},
 		{"leads nowhere", func(g *ir.Graph) { entry(g, 0).Then = nil }},
 		{"leads nowhere", func(g *ir.Graph) { entry(g, 1).Else = nil }},
@@ -119,6 +123,27 @@ func TestCheckGraph(t *testing.T) {
 		c.damage(g)
 		if err := g.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+	}
+}
+
+// Of two entries of one service port at one destination the first that leads to an
+// endpoint decides.
+func TestDeciding(t *testing.T) {
+	g := lower.Lower(irtest.Shop())
+	again, refused := *g.Entries[0], *g.Entries[0]
+	again.Kind, refused.Next = ir.ExternalIP, &ir.Refuse{Reason: ir.NoLocalEndpoints}
+	for _, c := range []struct{ first, second, want *ir.Entry }{
+		{g.Entries[0], &again, g.Entries[0]},
+		{&refused, &again, &again},
+		{&refused, &refused, &refused},
+	} {
+		g.Entries = []*ir.Entry{c.first, c.second}
+		if err := g.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Deciding(); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%d entries decide, not the one that delivers first", len(got))
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (p *Program) claim(s *ServicePort, owners map[destination]PortName) (clash 
 			with, taken := owners[d]
 			if !taken {
 				owners[d] = s.PortName
-			} else if clash == nil {
+			} else if clash == nil && (with != s.PortName || f.Kind == NodePort) {
 				clash = &Clash{Service: s, Destination: d.at, With: with}
 			}
 		}

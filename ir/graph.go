@@ -11,8 +11,8 @@ type Graph struct {
 	Family  Family
 	Node    Node
 	Options Options
-	// Entries are the look-up table, in the Program's order; each destination
-	// occurs once.
+	// Entries are the look-up table, in the Program's order. A destination occurs
+	// again only in the same service port; see Deciding.
 	Entries []*Entry
 	// OpenPorts are TCP ports that the filter lets in, whatever the address:
 	// health-check node ports, in the Program's order.
@@ -37,6 +37,49 @@ type Entry struct {
 	// has although its way may lead to no endpoint.
 	Scheduler       string
 	AffinitySeconds int
+}
+
+// Deciding are the entries without those that another of the same destination
+// goes before: the first that leads to an endpoint decides, else the first of all
+// (see ServicePort.Frontends). The filter alone looks at the rest: it refuses by
+// the kind of each.
+func (g *Graph) Deciding() []*Entry {
+	place := make(map[entryKey]int, len(g.Entries))
+	out := make([]*Entry, 0, len(g.Entries))
+	for _, e := range g.Entries {
+		k := e.key()
+		at, again := place[k]
+		switch {
+		case !again:
+			place[k] = len(out)
+			out = append(out, e)
+		case !Delivers(out[at].Next) && Delivers(e.Next):
+			out[at] = e
+		}
+	}
+	return out
+}
+
+type entryKey struct {
+	at    netip.AddrPort
+	proto Protocol
+}
+
+func (e *Entry) key() entryKey {
+	return entryKey{netip.AddrPortFrom(e.Addr, e.Port), e.Service.Protocol}
+}
+
+// Delivers says whether a way can lead to an endpoint.
+func Delivers(s Step) bool {
+	switch s := s.(type) {
+	case *Guard:
+		return Delivers(s.Then) || Delivers(s.Else)
+	case *Masquerade:
+		return Delivers(s.Next)
+	case *Refuse:
+		return false
+	}
+	return true
 }
 
 // OpenPort is a port that the filter accepts.

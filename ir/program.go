@@ -24,7 +24,11 @@ type ServicePort struct {
 	Origin Origin
 
 	// Frontends: at most one ClusterIP, then external IPs and load-balancer
-	// addresses in the manifest's order, then at most one NodePort.
+	// addresses in the manifest's order, then at most one NodePort. An address may
+	// stand there more than once, as in a Service whose external IP is its load
+	// balancer's as well: the first that leads to an endpoint then decides, source
+	// ranges of a later one included. Kube-proxy writes a rule for each, and the
+	// first that delivers takes the packet.
 	Frontends []Frontend
 
 	InternalPolicy Policy // for ClusterIP

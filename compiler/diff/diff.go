@@ -11,9 +11,11 @@ type Report struct {
 	Changes []Change `json:"changes"` // by family, the node first, then service ports in order
 	// Rules are the chains that differ; nil unless they were compared.
 	Rules []Chain `json:"rules,omitempty"`
+	// Sides are those that were compiled from manifests.
+	Sides []Side `json:"sides,omitempty"`
 }
 
-// Same says that nothing differs.
+// Same says that nothing differs, of what could be compared.
 func (r *Report) Same() bool { return len(r.Changes) == 0 && len(r.Rules) == 0 }
 
 // Kind is how something changes.

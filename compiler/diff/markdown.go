@@ -22,6 +22,9 @@ const (
 func (r *Report) Markdown(w io.Writer) error {
 	m := markdown{}
 	m.add(Marker + "\n### svcc diff: " + r.Summary() + "\n")
+	if lines := append(r.notCompared(), r.SideLines()...); len(lines) > 0 {
+		m.add("\n" + escaped(lines))
+	}
 	if len(r.Changes) > 0 {
 		m.table(r.Changes)
 	}

@@ -31,11 +31,15 @@ func (r *Report) Text(w io.Writer, colour bool) error {
 			fmt.Fprintln(b, p.diffLine(clean(line)))
 		}
 	}
+	for _, line := range r.notCompared() {
+		fmt.Fprintln(b, clean(line))
+	}
 	fmt.Fprintln(b, r.Summary())
 	return b.Flush()
 }
 
-// Summary is one line: how many service ports change, and how.
+// Summary is one line: how many service ports change, and how, and how many Services
+// could not be compared.
 func (r *Report) Summary() string {
 	n := map[Kind]int{}
 	node := ""
@@ -47,12 +51,16 @@ func (r *Report) Summary() string {
 		n[c.Kind]++
 	}
 	switch total := n[Added] + n[Removed] + n[Changed]; {
+	case r.Nothing():
+		return "nothing could be compared" + r.remark()
 	case len(r.Changes) == 0 && len(r.Rules) > 0:
-		return fmt.Sprintf("the rules of %s differ, their meaning does not", plural(len(r.Rules), "chain"))
+		return fmt.Sprintf("the rules of %s differ, their meaning does not", plural(len(r.Rules), "chain")) + r.remark()
+	case len(r.Changes) == 0 && r.uncompared() > 0:
+		return "no difference in what could be compared" + r.remark()
 	case len(r.Changes) == 0:
 		return "nothing differs"
 	default:
-		return fmt.Sprintf("%s: %d added, %d removed, %d changed%s", plural(total, "service port"), n[Added], n[Removed], n[Changed], node)
+		return fmt.Sprintf("%s: %d added, %d removed, %d changed%s", plural(total, "service port"), n[Added], n[Removed], n[Changed], node) + r.remark()
 	}
 }
 
@@ -162,5 +170,5 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(struct {
 		Same bool `json:"same"`
 		*Report
-	}{r.Same(), r})
+	}{r.Same() && r.uncompared() == 0, r})
 }

@@ -23,6 +23,7 @@ type unit struct {
 	doc     *document
 	list    typeMeta // that the item was cut out of
 	checked bool     // known to be JSON
+	broken  bool     // a key is given twice in it
 	opts    Options
 }
 
@@ -36,9 +37,11 @@ type result struct {
 
 // found is one object.
 type found struct {
-	value any
-	doc   *document
-	pos   diag.Pos
+	value  any
+	doc    *document
+	pos    diag.Pos
+	broken bool    // it has been read in part; the list says what is wrong
+	faults [][]any // paths of what could not be read
 }
 
 // decode never panics: a library that does leaves a diagnostic.
@@ -164,6 +167,10 @@ func (u unit) wants(t typeMeta) bool {
 	if !ok {
 		_, ok = sibling(t)
 	}
+	if !ok {
+		_, ok = u.near(t)
+	}
+	ok = ok || u.opts.config && t == configMap
 	return ok && !(k.onRequest && !u.opts.Endpoints) || t.isList()
 }
 
@@ -202,8 +209,12 @@ func (u unit) value(r *result, doc *document, data []byte, list typeMeta) {
 		return
 	}
 	k, ok := kinds[t]
-	switch read, other := sibling(t); {
+	read, other := sibling(t)
+	meant, near := u.near(t)
+	switch {
 	case t.api == "v1" && t.kind == "List": // without items
+	case u.opts.config && t == configMap:
+		u.inConfigMap(r, doc, data)
 	case ok && (!k.onRequest || u.opts.Endpoints):
 		u.typed(r, doc, data, t, k)
 	case !ok && other:
@@ -211,6 +222,10 @@ func (u unit) value(r *result, doc *document, data []byte, list typeMeta) {
 			Hint = fmt.Sprintf("convert it to %s", read.api)
 		fallthrough
 	default:
+		if !ok && !other && near {
+			r.diags.Add(diag.KindMisspelt, doc.at(doc.start(), []any{"kind"}), nameIn(data, t.kind), "%s of %s is no kind that is read", t.kind, t.api).
+				Hint = fmt.Sprintf("did you mean kind %s of apiVersion %s?", meant.kind, meant.api)
+		}
 		r.skipped = append(r.skipped, t)
 	}
 }
@@ -251,12 +266,21 @@ func lacks(data []byte, t typeMeta) string {
 // typed decodes an object of a kind that is read.
 func (u unit) typed(r *result, doc *document, data []byte, t typeMeta, k kind) {
 	v := k.make()
+	f := found{doc: doc, pos: doc.start(), broken: u.broken}
 	strict, err := kjson.UnmarshalStrict(data, v)
 	if err != nil {
-		wrongTypes(r, doc, data, t, k, err)
-		return
+		culprits := wrongTypes(r, doc, data, t, k, err)
+		v = k.make()
+		if strict, err = kjson.UnmarshalStrict(repaired(data, culprits), v); err != nil {
+			return
+		}
+		f.broken = true
+		for _, c := range culprits {
+			f.faults = append(f.faults, c.path)
+		}
 	}
-	twice := strictFaults(r, doc, Name(v), strict)
+	f.value = v
+	f.broken = strictFaults(r, doc, Name(v), strict) || f.broken
 	m, ok := v.(metav1.Object)
 	if ok && m.GetName() == "" {
 		noName(r, doc, m, t)
@@ -265,9 +289,7 @@ func (u unit) typed(r *result, doc *document, data []byte, t typeMeta, k kind) {
 	if ok {
 		tidy(m, k)
 	}
-	if !twice {
-		r.found = append(r.found, found{v, doc, doc.start()})
-	}
+	r.found = append(r.found, f)
 }
 
 func tidy(m metav1.Object, k kind) {

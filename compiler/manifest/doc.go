@@ -11,6 +11,11 @@
 // fields and duplicate keys in one pass (faults.go). At last the results are put
 // together in the order of the input (merge.go).
 //
+// An object in which only some values are of a wrong type is read without them
+// (repair.go), so that the rest of it is checked as well; it is marked as Broken.
+// Merges of YAML are written out where the library takes them for keys given twice
+// (unmerge.go).
+//
 // Documents of kinds that have no bearing on rules are parsed, since broken
 // text could be anything, but not decoded.
 //

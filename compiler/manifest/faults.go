@@ -12,8 +12,10 @@ import (
 	"unicode/utf8"
 
 	yaml2 "go.yaml.in/yaml/v2"
+	yaml3 "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"svcc/ir/diag"
 )
@@ -33,9 +35,33 @@ func (u unit) yamlFault(r *result, text []byte, err error) {
 			return
 		}
 	}
-	if u.doc.duplicates(r, "") == 0 {
-		u.syntax(r, text, errors.New(strings.Join(bad.Errors, "; ")))
+	data, err := yaml.YAMLToJSON(text)
+	name := ""
+	if err == nil {
+		if t := typeOf(data).or(u.list.item()); !t.isList() {
+			name = nameIn(data, t.kind)
+		}
 	}
+	if n := u.doc.duplicates(r, name); n == 0 {
+		u.merging(r, text, bad)
+	} else if name != "" {
+		u.broken = true // which value counts is unknown; the rest can be looked at
+		u.value(r, u.doc, data, u.list)
+	}
+}
+
+// merging reads what the library calls duplicate keys although no mapping has one
+// twice: keys that a merge (<<) brings beside explicit ones, which win.
+func (u unit) merging(r *result, text []byte, bad *yaml2.TypeError) {
+	data, err := unmerged(text)
+	if err == nil {
+		data, err = yaml.YAMLToJSONStrict(data)
+	}
+	if err != nil {
+		u.syntax(r, text, errors.New(strings.Join(bad.Errors, "; ")))
+		return
+	}
+	u.value(r, u.doc, data, u.list)
 }
 
 // duplicates tells every key that stands twice in its mapping, and how many.
@@ -62,10 +88,37 @@ func (u unit) syntax(r *result, text []byte, err error) {
 		return
 	}
 	line, msg := errorLine(msg)
-	d := r.diags.Add(diag.BadYAML, u.doc.line(text, line, msg), "", "broken YAML: %s", msg)
-	if bytes.Contains(text, []byte("{{")) {
-		d.Hint = "this looks like a template: render it first, as with \"helm template\""
+	pos := u.doc.line(text, line, msg)
+	if strings.HasPrefix(msg, "invalid map key") {
+		// The library shows Go's own spelling of it, and no line.
+		msg = "a mapping or list stands where a key is expected"
+		if at := oddKey(text); at >= 0 {
+			pos = u.doc.src.pos(u.doc.span.at + at)
+		}
 	}
+	r.diags.Add(diag.BadYAML, pos, "", "broken YAML: %s", msg).Hint = diag.TemplateHint(string(text))
+}
+
+// oddKey is the offset of the first key that is no scalar, -1 if there is none.
+func oddKey(text []byte) int {
+	var doc yaml3.Node
+	if yaml3.Unmarshal(text, &doc) != nil {
+		return -1
+	}
+	b := treeBuilder{text: text, line: []int{0}}
+	var find func(n *yaml3.Node) int
+	find = func(n *yaml3.Node) int {
+		for i, kid := range n.Content {
+			if n.Kind == yaml3.MappingNode && i%2 == 0 && (kid.Kind == yaml3.MappingNode || kid.Kind == yaml3.SequenceNode) {
+				return b.offset(kid)
+			}
+			if at := find(kid); at >= 0 {
+				return at
+			}
+		}
+		return -1
+	}
+	return find(&doc)
 }
 
 var lineOf = regexp.MustCompile(`^line (\d+): `)
@@ -171,13 +224,13 @@ func noName(r *result, doc *document, m metav1.Object, t typeMeta) {
 // itself names the first alone, without list indices, and none at all where a
 // type decodes itself. So each part is tried by itself, down to the smallest
 // that fails.
-func wrongTypes(r *result, doc *document, data []byte, t typeMeta, k kind, err error) {
+func wrongTypes(r *result, doc *document, data []byte, t typeMeta, k kind, err error) []culprit {
 	b := &blame{try: func(b []byte) error {
 		return kjson.UnmarshalCaseSensitivePreserveInts(b, k.make())
 	}, kind: k}
 	b.in(nil, data, nil, nil)
 	if len(b.found) == 0 {
-		b.found = append(b.found, culprit{nil, err})
+		b.found = append(b.found, culprit{err: err})
 	}
 	for _, c := range b.found {
 		what, quote := b.words(c.err)
@@ -188,7 +241,11 @@ func wrongTypes(r *result, doc *document, data []byte, t typeMeta, k kind, err e
 		if quote {
 			d.Hint = "put the value in quotes"
 		}
+		if hint := diag.TemplateHint(jsonText(c.value)); hint != "" {
+			d.Hint = hint
+		}
 	}
+	return b.found
 }
 
 // blame narrows a failure down.
@@ -199,8 +256,9 @@ type blame struct {
 }
 
 type culprit struct {
-	path []any
-	err  error
+	path  []any
+	value []byte // as JSON
+	err   error
 }
 
 func (b *blame) in(before, value, after []byte, path []any) {
@@ -221,7 +279,7 @@ func (b *blame) in(before, value, after []byte, path []any) {
 		if !errors.As(err, &std) {
 			err = b.try(whole)
 		}
-		b.found = append(b.found, culprit{path, err})
+		b.found = append(b.found, culprit{path, bytes.Clone(value), err})
 	}
 }
 

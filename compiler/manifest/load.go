@@ -15,11 +15,13 @@ import (
 // Options say how to read.
 type Options struct {
 	Endpoints bool // also read core/v1 Endpoints
+
+	config bool // read a KubeProxyConfiguration out of a ConfigMap too; see LoadConfig
 }
 
 // Load reads files, directories (recursively: .yaml, .yml, .json) and "-",
 // which is stdin. It reads on after an error, so that all are told; an object
-// with an error is not in the Set, one with a warning is. Both results are in
+// with an error is not in the Set, or is Broken, one with a warning is. Both results are in
 // the order of the paths, names within a directory sorted, and of the documents
 // in each file. The namespace of an object that names none is "default".
 func Load(paths []string, stdin io.Reader, o Options) (*Set, diag.List) {
@@ -48,6 +50,7 @@ func Load(paths []string, stdin io.Reader, o Options) (*Set, diag.List) {
 	for _, w := range docs {
 		m.work(w)
 	}
+	m.breakTwice()
 	return m.set, m.diags
 }
 

@@ -14,10 +14,11 @@ type merger struct {
 	set   *Set
 	diags diag.List
 	seen  map[string]diag.Pos
+	twice map[string]bool
 }
 
 func newMerger(diags diag.List) *merger {
-	return &merger{set: &Set{Skipped: map[string]int{}}, diags: diags, seen: map[string]diag.Pos{}}
+	return &merger{set: &Set{Skipped: map[string]int{}}, diags: diags, seen: map[string]diag.Pos{}, twice: map[string]bool{}}
 }
 
 func (m *merger) work(w *work) {
@@ -48,7 +49,21 @@ func (m *merger) first(f found) bool {
 	d := m.diags.Add(diag.DefinedTwice, f.pos, name, "%s is defined twice, first at %s", name, before)
 	d.Related = []diag.Related{{Pos: before, Message: "first defined here"}}
 	d.Hint = "remove one of them"
+	m.twice[name] = true
 	return false
+}
+
+// breakTwice marks what is defined twice: which of the two counts is unknown.
+func (m *merger) breakTwice() {
+	if len(m.twice) == 0 {
+		return
+	}
+	for _, o := range m.set.Services {
+		o.Broken = o.Broken || m.twice[o.Name()]
+	}
+	for _, o := range m.set.Slices {
+		o.Broken = o.Broken || m.twice[o.Name()]
+	}
 }
 
 func (s *Set) add(f found) {
@@ -68,4 +83,6 @@ func (s *Set) add(f found) {
 	}
 }
 
-func object[T any](v T, f found) *Object[T] { return &Object[T]{Value: v, Pos: f.pos, doc: f.doc} }
+func object[T any](v T, f found) *Object[T] {
+	return &Object[T]{Value: v, Pos: f.pos, Broken: f.broken, faults: f.faults, doc: f.doc}
+}

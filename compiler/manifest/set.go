@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -24,7 +26,20 @@ type Set struct {
 type Object[T any] struct {
 	Value T
 	Pos   diag.Pos // of the object's first token
-	doc   *document
+	// Broken says that the object was read in part, and Load has said what is
+	// wrong: no rule may be made of it.
+	Broken bool
+	faults [][]any
+	doc    *document
+}
+
+// Doubtful says that a field, or a part of it, could not be read: what else seems
+// wrong with it only follows from that.
+func (o *Object[T]) Doubtful(path ...any) bool {
+	return slices.ContainsFunc(o.faults, func(f []any) bool {
+		n := min(len(f), len(path))
+		return slices.Equal(f[:n], path[:n])
+	})
 }
 
 // At finds the place of a field: map keys as strings, list indices as ints, as

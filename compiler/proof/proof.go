@@ -100,23 +100,30 @@ func (d *Difference) walk(l *eval.Looks) (err error) {
 // First gives an error that tells the first difference, or nil. It is for text
 // that svcc has just made: see eval.Sample.
 func First(p *ir.Program, w emit.Walker) error {
+	_, err := Prove(p, w)
+	return err
+}
+
+// Prove is First, and gives the number of packets sent.
+func Prove(p *ir.Program, w emit.Walker) (int, error) {
 	return first(p, w, eval.Sample(p), eval.NewLooks(true))
 }
 
 // Keeps is First for text that may have been changed since it was made: it sends
 // every probe.
 func Keeps(p *ir.Program, w emit.Walker) error {
-	return first(p, w, eval.Probes(p), eval.NewLooks(false))
+	_, err := first(p, w, eval.Probes(p), eval.NewLooks(false))
+	return err
 }
 
-func first(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.Looks) error {
+func first(p *ir.Program, w emit.Walker, probes iter.Seq[eval.Probe], l *eval.Looks) (int, error) {
 	var first error
-	_, err := compare(p, w, bothSides(p, w, probes), l, func(d Difference) bool {
+	n, err := compare(p, w, bothSides(p, w, probes), l, func(d Difference) bool {
 		first = d
 		return false
 	})
 	if err != nil {
-		return err
+		return n, err
 	}
-	return first
+	return n, first
 }

@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"svcc/compiler/addr"
@@ -16,19 +18,20 @@ import (
 func Resolve(set *manifest.Set, skip map[string]bool, o Options) ([]*ir.Program, diag.List) {
 	var list diag.List
 	facts := newFacts(set, o, &list)
-	slices := indexSlices(set)
+	index := indexSlices(set)
 	services := ours(set, skip)
 	var programs []*ir.Program
 	for _, f := range families(services, o.Families) {
 		r := &resolver{family: f, options: o, facts: facts, diagnostics: &list}
 		p := &ir.Program{Family: f, Options: r.irOptions(services)}
 		for _, s := range services {
-			r.service(p, s, slices[serviceKey{s.Value.Namespace, s.Value.Name, f}])
+			r.service(p, s, index[serviceKey{s.Value.Namespace, s.Value.Name, f}])
 		}
 		p.Node = facts.node(f)
 		r.leaveOutClashes(p)
 		programs = append(programs, p)
 	}
+	warnEmptyFamilies(services, o.Families, &list)
 	facts.report(&list)
 	return programs, list
 }
@@ -81,6 +84,27 @@ func families(services []*service, asked []ir.Family) []ir.Family {
 		return []ir.Family{ir.IPv6}
 	}
 	return []ir.Family{ir.IPv4}
+}
+
+// warnEmptyFamilies reports families that were asked for and in which no Service has
+// an address: a warning if that makes rules for nothing at all.
+func warnEmptyFamilies(services []*service, asked []ir.Family, list *diag.List) {
+	var empty []ir.Family
+	for _, f := range asked {
+		if !slices.ContainsFunc(services, func(s *service) bool { return clusterIP(s.Value, f) != "" }) {
+			empty = append(empty, f)
+		}
+	}
+	if len(services) == 0 {
+		return
+	}
+	for _, f := range empty {
+		d := list.Add(diag.FamilyEmpty, diag.Pos{}, "", "--families %s: no Service has an %s cluster IP, so these rules serve none", f, familyName(f))
+		d.Hint = "leave --families out to have rules of the families that occur"
+		if len(empty) < len(asked) {
+			d.Severity = diag.Note
+		}
+	}
 }
 
 // clusterIP is a Service's address in a family, or "".

@@ -24,6 +24,9 @@ func (c *checker) address(s *service, text *string, at path) netip.Addr {
 		c.onService(s, diag.SpecialAddress, at, "%s is %s address", a, kind)
 		return netip.Addr{}
 	}
+	if a.IsMulticast() && s.compiled {
+		c.onService(s, diag.MulticastAddress, at, "%s is a multicast address", a)
+	}
 	if !canonical {
 		c.onService(s, diag.NotCanonical, at, "%q is read as %s", *text, a).Hint = "write " + a.String()
 		*text = a.String()
@@ -31,8 +34,9 @@ func (c *checker) address(s *service, text *string, at path) netip.Addr {
 	return a
 }
 
-// special names the kind of address that no Service and no endpoint may have;
-// "" for all others.
+// special names the kind of address that the API server lets no Service and no
+// endpoint have; "" for all others. Of multicast addresses it refuses those of one
+// link (224.0.0.0/24, ff02::/16).
 func special(a netip.Addr) string {
 	switch {
 	case a.IsUnspecified():
@@ -41,8 +45,8 @@ func special(a netip.Addr) string {
 		return "a loopback"
 	case a.IsLinkLocalUnicast():
 		return "a link-local"
-	case a.IsMulticast():
-		return "a multicast"
+	case a.IsLinkLocalMulticast():
+		return "a link-local multicast"
 	}
 	return ""
 }
@@ -78,7 +82,7 @@ func (c *checker) checkServed(s *service, a netip.Addr, at path) {
 func (c *checker) checkIngress(s *service) {
 	sp, ingress := &s.Value.Spec, s.Value.Status.LoadBalancer.Ingress
 	if sp.Type != corev1.ServiceTypeLoadBalancer {
-		if len(ingress) > 0 {
+		if len(ingress) > 0 && validType(sp.Type) {
 			c.onService(s, diag.BadIngress, path{"status", "loadBalancer", "ingress"}, "a Service of type %q has load balancer addresses", sp.Type).Hint = "remove the status, or use type LoadBalancer"
 		}
 		return
@@ -123,8 +127,11 @@ func (c *checker) vip(s *service, i int) netip.Addr {
 // would be cut off from what is there, so that it is an error.
 func (c *checker) checkSpecialVIP(s *service, a netip.Addr, at path) {
 	kind := special(a)
-	if a.IsLinkLocalUnicast() {
+	switch {
+	case a.IsLinkLocalUnicast():
 		kind = ""
+	case a.IsMulticast():
+		kind = "a multicast"
 	}
 	switch kind = cmp.Or(kind, c.unbearable(a)); {
 	case kind == "" || !s.compiled:

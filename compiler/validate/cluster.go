@@ -1,12 +1,15 @@
 package validate
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"svcc/compiler/addr"
+	"svcc/ir"
 	"svcc/ir/diag"
 )
 
@@ -46,6 +49,7 @@ func (c *checker) addNodes() {
 			c.addNodeAddress(name, na)
 		}
 	}
+	c.nodeAddrs = slices.SortedFunc(maps.Keys(c.nodes), netip.Addr.Compare)
 }
 
 // addNodeAddress keeps, of several nodes with one address, the first name: the
@@ -61,4 +65,25 @@ func (c *checker) addNodeAddress(who string, na corev1.NodeAddress) {
 	if known, twice := c.nodes[a]; !twice || who < known {
 		c.nodes[a] = who
 	}
+}
+
+// ownAddress is the address of the node compiled for in a family, as far as it is
+// known: by flags, else by its Node object.
+func (c *checker) ownAddress(f ir.Family) netip.Addr {
+	for _, a := range c.o.NodeIPs {
+		if f.Of(a.Unmap()) {
+			return a.Unmap()
+		}
+	}
+	for _, o := range c.set.Nodes {
+		if c.object("Node", "", o.Value.Name) != c.here {
+			continue
+		}
+		for _, x := range o.Value.Status.Addresses {
+			if a, _, err := addr.Parse(x.Address); err == nil && x.Type == corev1.NodeInternalIP && f.Of(a) {
+				return a
+			}
+		}
+	}
+	return netip.Addr{}
 }

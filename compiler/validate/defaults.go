@@ -13,7 +13,8 @@ import (
 )
 
 // Defaults fills in, in place, what the API server would have: the defaults of
-// the v1 API, clusterIPs and ipFamilies as far as they follow from clusterIP,
+// the v1 API, clusterIPs and ipFamilies as far as they follow from clusterIP, what
+// podCIDR and podCIDRs say of each other,
 // and, where core/v1 Endpoints were read, the EndpointSlices that mirror them.
 // Nothing that a server would have had to allocate (a cluster IP, a node port)
 // is made up.
@@ -25,6 +26,9 @@ func Defaults(set *manifest.Set) {
 	for _, s := range set.Slices {
 		defaultSlice(s.Value)
 	}
+	for _, n := range set.Nodes {
+		defaultPodRanges(&n.Value.Spec)
+	}
 }
 
 func defaultService(s *corev1.Service) {
@@ -34,6 +38,9 @@ func defaultService(s *corev1.Service) {
 	for i := range sp.Ports {
 		p := &sp.Ports[i]
 		setIfZero(&p.Protocol, corev1.ProtocolTCP)
+		if p.TargetPort == intstr.FromString("") {
+			p.TargetPort = intstr.IntOrString{}
+		}
 		setIfZero(&p.TargetPort, intstr.FromInt32(p.Port))
 	}
 	defaultPolicies(sp)
@@ -106,9 +113,21 @@ func defaultSlice(s *discoveryv1.EndpointSlice) {
 		if p.Name == nil {
 			p.Name = new("")
 		}
-		if p.Protocol == nil || *p.Protocol == "" {
+		if p.Protocol == nil {
 			p.Protocol = new(corev1.ProtocolTCP)
 		}
+	}
+}
+
+// defaultPodRanges makes one of podCIDR and podCIDRs, which are two ways to say the
+// same: where the first of podCIDRs is another, podCIDR alone counts (conversion of
+// the v1 API).
+func defaultPodRanges(sp *corev1.NodeSpec) {
+	switch n := len(sp.PodCIDRs); {
+	case sp.PodCIDR == "" && n > 0:
+		sp.PodCIDR = sp.PodCIDRs[0]
+	case sp.PodCIDR != "" && (n == 0 || sp.PodCIDRs[0] != sp.PodCIDR):
+		sp.PodCIDRs = []string{sp.PodCIDR}
 	}
 }
 

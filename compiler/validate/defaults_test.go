@@ -21,6 +21,11 @@ func TestDefaultsOfServices(t *testing.T) {
 			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
 			  "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}, "status": {"loadBalancer": {}}}`,
 		},
+		"target ports that say nothing": {
+			`{"spec": {"ports": [{"port": 80, "targetPort": ""}, {"port": 81, "targetPort": 0}]}}`,
+			`{"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+			  "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}, {"port": 81, "protocol": "TCP", "targetPort": 81}]}, "status": {"loadBalancer": {}}}`,
+		},
 		"what is set stays": {
 			`{"spec": {"type": "NodePort", "sessionAffinity": "ClientIP", "internalTrafficPolicy": "Local", "externalTrafficPolicy": "Local",
 			  "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}},
@@ -90,11 +95,27 @@ func TestDefaultsOfServices(t *testing.T) {
 }
 
 func TestDefaultsOfSlices(t *testing.T) {
-	got := fromJSON[discoveryv1.EndpointSlice](t, `{"ports": [{"port": 80}, {"name": "dns", "protocol": "UDP"}]}`)
-	want := fromJSON[discoveryv1.EndpointSlice](t, `{"ports": [{"name": "", "protocol": "TCP", "port": 80}, {"name": "dns", "protocol": "UDP"}]}`)
+	got := fromJSON[discoveryv1.EndpointSlice](t, `{"ports": [{"port": 80}, {"name": "dns", "protocol": "UDP"}, {"name": "empty", "protocol": ""}]}`)
+	want := fromJSON[discoveryv1.EndpointSlice](t, `{"ports": [{"name": "", "protocol": "TCP", "port": 80}, {"name": "dns", "protocol": "UDP"}, {"name": "empty", "protocol": ""}]}`)
 	Defaults(&manifest.Set{Slices: []*manifest.Object[*discoveryv1.EndpointSlice]{{Value: got}}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestDefaultsOfNodes(t *testing.T) {
+	for in, want := range map[string]string{
+		`{}`:                            `{}`,
+		`{"podCIDR": "10.1.0.0/24"}`:    `{"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}`,
+		`{"podCIDRs": ["10.1.0.0/24"]}`: `{"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}`,
+		`{"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24", "fd00::/64"]}`: `{"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24", "fd00::/64"]}`,
+		`{"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.2.0.0/24", "fd00::/64"]}`: `{"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}`,
+	} {
+		got := fromJSON[corev1.Node](t, `{"spec": `+in+`}`)
+		Defaults(&manifest.Set{Nodes: []*manifest.Object[*corev1.Node]{{Value: got}}})
+		if diff := cmp.Diff(fromJSON[corev1.Node](t, `{"spec": `+want+`}`), got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", in, diff)
+		}
 	}
 }
 

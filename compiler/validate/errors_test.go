@@ -169,6 +169,10 @@ func parseOptions(t *testing.T, text string) (o Options) {
 			o.ServiceCIDRs = append(o.ServiceCIDRs, netip.MustParsePrefix(value))
 		case "virtual":
 			o.Virtual = value == "yes"
+		case "pods":
+			o.Pods = append(o.Pods, netip.MustParsePrefix(value))
+		case "strict-arp":
+			o.StrictARP = value == "yes"
 		case "node":
 			o.Node = value
 		case "families":
@@ -205,7 +209,7 @@ func TestCodesAreDocumented(t *testing.T) {
 // Both places of a clash are told, each where it stands.
 func TestRelatedPlaces(t *testing.T) {
 	for file, lines := range map[string][]int{
-		"claimed-twice":   {25, 26, 83, 26},
+		"claimed-twice":   {25, 26, 26},
 		"node-port-clash": {11, 11},
 		"port-twice":      {11, 23},
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"svcc/ir"
 	"svcc/ir/diag"
@@ -26,6 +27,12 @@ func (c *checker) checkMeeting(s *service) {
 	switch {
 	case c.faulty[s.key]:
 		return
+	case len(s.left) > 0:
+		c.leftOut(s)
+	}
+	switch {
+	case len(s.slices) == 0 && len(s.left) > 0:
+		return
 	case len(s.slices) == 0:
 		c.withoutSlice(s)
 		return
@@ -36,6 +43,40 @@ func (c *checker) checkMeeting(s *service) {
 	c.checkPublished(s)
 	c.checkReuse(s)
 	c.checkEndpointCount(s)
+	c.checkManagers(s)
+}
+
+// leftOut reports the slices that a label leaves out of a Service that is not
+// headless.
+func (c *checker) leftOut(s *service) {
+	for _, x := range s.left {
+		d := c.onSlice(x, diag.SliceHeadless, path{"metadata", "labels", corev1.IsHeadlessService}, "the EndpointSlice is left out because of its label %s, but Service %s has a cluster IP", corev1.IsHeadlessService, s.key)
+		d.Hint = "remove the label"
+		if len(s.slices) == 0 {
+			d.Message += " and no other slice: connections are refused"
+		}
+	}
+}
+
+// checkManagers reports slices of two controllers: each of them takes itself for the
+// only one, so the older set is a left-over.
+func (c *checker) checkManagers(s *service) {
+	var first *slice
+	for _, x := range s.slices {
+		manager := x.Value.Labels[discoveryv1.LabelManagedBy]
+		switch {
+		case manager == "" || len(x.addrs) == 0:
+		case first == nil:
+			first = x
+		case manager != first.Value.Labels[discoveryv1.LabelManagedBy]:
+			at := path{"metadata", "labels", discoveryv1.LabelManagedBy}
+			pos := first.At(at...)
+			d := c.onSlice(x, diag.SlicesOfTwoManagers, at, "Service %s has EndpointSlices of two managers, %s and %s: the endpoints of both are used", s.key, first.Value.Labels[discoveryv1.LabelManagedBy], manager)
+			d.Hint = "delete the slices of the one that no longer manages the Service"
+			d.Related = related(pos, "a slice of the other manager")
+			return
+		}
+	}
 }
 
 func (c *checker) withoutSlice(s *service) {

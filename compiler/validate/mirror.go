@@ -70,6 +70,7 @@ func mirrorSubset(m metav1.ObjectMeta, i int, sub *corev1.EndpointSubset, f ir.F
 		mirror(&sub.NotReadyAddresses[k], false)
 	}
 	for _, p := range sub.Ports {
+		setIfZero(&p.Protocol, corev1.ProtocolTCP)
 		x.Ports = append(x.Ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port})
 	}
 	return x

@@ -19,6 +19,8 @@ func (c *checker) checkSourceRanges(s *service) {
 	case len(sp.LoadBalancerSourceRanges) == 0:
 		c.checkRangesAnnotation(s)
 		return
+	case !validType(sp.Type):
+		return
 	case sp.Type != corev1.ServiceTypeLoadBalancer:
 		c.onService(s, diag.SourceRangesMisplaced, field, "loadBalancerSourceRanges is set on a Service of type %q", sp.Type).Hint = "remove it, or use type LoadBalancer"
 		return
@@ -33,6 +35,8 @@ func (c *checker) checkSourceRanges(s *service) {
 		return
 	}
 	c.checkOpenFamilies(s, ranges, field)
+	c.checkRangeFamilies(s, ranges)
+	c.checkShutOut(s, ranges, field)
 	if slices.ContainsFunc(sp.Ports, hasNodePort) || len(sp.ExternalIPs) > 0 {
 		c.onService(s, diag.RangesNotElsewhere, field, "the source ranges guard the load balancer address only, not node ports or external IPs")
 	}
@@ -81,4 +85,40 @@ func (c *checker) checkOpenFamilies(s *service, ranges []netip.Prefix, field pat
 		d.Hint = "add an " + string(familyName(f)) + " range"
 		d.Related = related(pos, "this address is open")
 	}
+}
+
+// checkRangeFamilies notes ranges of a family in which the Service has no address
+// at all: they guard nothing.
+func (c *checker) checkRangeFamilies(s *service, ranges []netip.Prefix) {
+	for i, p := range ranges {
+		if f := ir.FamilyOf(p.Addr()); c.asked(f) && !s.serves(f) {
+			c.onService(s, diag.RangeFamilyUnused, path{"spec", "loadBalancerSourceRanges", i}, "source range %s guards nothing: the Service has no %s cluster IP", p, familyName(f))
+		}
+	}
+}
+
+// checkShutOut notes ranges that keep the cluster's own clients off a load
+// balancer address: pods and the node are held to them as everybody is.
+func (c *checker) checkShutOut(s *service, ranges []netip.Prefix, field path) {
+	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		i := slices.IndexFunc(s.vips, f.Of)
+		own := slices.DeleteFunc(slices.Clone(ranges), func(p netip.Prefix) bool { return !f.Of(p.Addr()) })
+		if i < 0 || !s.serves(f) || !c.asked(f) || len(own) == 0 {
+			continue
+		}
+		var who []string
+		if j := slices.IndexFunc(c.o.Pods, func(p netip.Prefix) bool { return f.Of(p.Addr()) }); j >= 0 && !overlapsAny(own, c.o.Pods[j]) {
+			who = append(who, "pods ("+c.o.Pods[j].String()+")")
+		}
+		if a := c.ownAddress(f); a.IsValid() && !overlapsAny(own, netip.PrefixFrom(a, a.BitLen())) {
+			who = append(who, "this node ("+a.String()+")")
+		}
+		if len(who) > 0 {
+			c.onService(s, diag.RangesShutOut, field, "the source ranges keep out %s as well: their connections to %s are dropped", strings.Join(who, " and "), s.vips[i])
+		}
+	}
+}
+
+func overlapsAny(list []netip.Prefix, p netip.Prefix) bool {
+	return slices.ContainsFunc(list, p.Overlaps)
 }

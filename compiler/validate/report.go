@@ -12,8 +12,12 @@ import (
 // path leads to a field: see manifest.Object.At.
 type path = []any
 
-// onService adds a finding about a field of a Service.
+// onService adds a finding about a field of a Service, unless the field could not be
+// read at all, which was said.
 func (c *checker) onService(s *service, code diag.Code, at path, format string, args ...any) *diag.Diagnostic {
+	if s.Doubtful(at...) {
+		return &diag.Diagnostic{}
+	}
 	d := c.list.Add(code, s.At(at...), c.object("Service", s.Value.Namespace, s.Value.Name), format, args...)
 	c.blame(s.key, d)
 	return d
@@ -22,6 +26,9 @@ func (c *checker) onService(s *service, code diag.Code, at path, format string, 
 // onSlice adds a finding about a field of an EndpointSlice; an error is its
 // Service's as well.
 func (c *checker) onSlice(x *slice, code diag.Code, at path, format string, args ...any) *diag.Diagnostic {
+	if x.Doubtful(at...) {
+		return &diag.Diagnostic{}
+	}
 	d := c.list.Add(code, x.At(at...), c.object("EndpointSlice", x.Value.Namespace, x.Value.Name), format, args...)
 	if x.owner != "" {
 		c.blame(x.owner, d)

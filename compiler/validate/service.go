@@ -30,6 +30,7 @@ type service struct {
 	externalIPs []netip.Addr
 	vips        []netip.Addr // of the load balancer status, mode VIP only
 	slices      []*slice     // of either family, by name
+	left        []*slice     // left out, since they are labelled headless
 }
 
 func newService(o *manifest.Object[*corev1.Service]) *service {
@@ -80,6 +81,7 @@ func (c *checker) checkService(s *service) {
 	c.checkHeadless(s)
 	c.checkScheduler(s)
 	c.checkPersistence(s)
+	c.checkARP(s)
 }
 
 func (c *checker) checkServiceName(s *service) {
@@ -93,19 +95,28 @@ func (c *checker) checkServiceName(s *service) {
 }
 
 func (c *checker) checkType(s *service) {
-	switch t := s.Value.Spec.Type; t {
-	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName:
-	default:
+	if t := s.Value.Spec.Type; !validType(t) {
 		c.onService(s, diag.BadServiceType, path{"spec", "type"}, "type %q is unknown", t).Hint = "use ClusterIP, NodePort, LoadBalancer or ExternalName"
 	}
+}
+
+// validType says that there is such a type. What only one type may have is not
+// held against a Service of none: the type is its one fault.
+func validType(t corev1.ServiceType) bool {
+	switch t {
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName:
+		return true
+	}
+	return false
 }
 
 func (c *checker) checkPolicies(s *service) {
 	sp := &s.Value.Spec
 	switch p := sp.ExternalTrafficPolicy; {
 	case p == "":
-	case p != corev1.ServiceExternalTrafficPolicyCluster && p != corev1.ServiceExternalTrafficPolicyLocal:
+	case !validPolicy(p):
 		c.onService(s, diag.BadTrafficPolicy, path{"spec", "externalTrafficPolicy"}, "externalTrafficPolicy %q is neither Cluster nor Local", p)
+	case !validType(sp.Type): // said already
 	case !externallyAccessible(sp):
 		c.onService(s, diag.BadTrafficPolicy, path{"spec", "externalTrafficPolicy"}, "externalTrafficPolicy is set on a Service that cannot be reached from outside").
 			Hint = "remove it, or did you mean internalTrafficPolicy?"
@@ -115,6 +126,10 @@ func (c *checker) checkPolicies(s *service) {
 	if p := sp.InternalTrafficPolicy; p != nil && *p != corev1.ServiceInternalTrafficPolicyCluster && *p != corev1.ServiceInternalTrafficPolicyLocal {
 		c.onService(s, diag.BadTrafficPolicy, path{"spec", "internalTrafficPolicy"}, "internalTrafficPolicy %q is neither Cluster nor Local", *p)
 	}
+}
+
+func validPolicy(p corev1.ServiceExternalTrafficPolicy) bool {
+	return p == corev1.ServiceExternalTrafficPolicyCluster || p == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 func (c *checker) checkAffinity(s *service) {
@@ -158,6 +173,7 @@ func (c *checker) checkHealthCheck(s *service) {
 	sp, at := &s.Value.Spec, path{"spec", "healthCheckNodePort"}
 	wanted := wantsHealthCheck(sp)
 	switch p := sp.HealthCheckNodePort; {
+	case !validType(sp.Type), sp.ExternalTrafficPolicy != "" && !validPolicy(sp.ExternalTrafficPolicy):
 	case p != 0 && !wanted:
 		c.onService(s, diag.BadHealthCheckPort, at, "healthCheckNodePort is set without type LoadBalancer and externalTrafficPolicy Local").Hint = "remove it"
 	case p == 0 && wanted && s.compiled:

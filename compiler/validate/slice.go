@@ -90,6 +90,9 @@ func (c *checker) tooMany(x *slice, what string, n, limit int, at ...any) bool {
 
 func (c *checker) checkSlicePorts(x *slice) {
 	ports := x.Value.Ports
+	if len(ports) == 0 && len(x.Value.Endpoints) > 0 && x.service != nil {
+		c.onSlice(x, diag.SliceWithoutPorts, path{"ports"}, "the EndpointSlice has endpoints but no ports: none of them is used")
+	}
 	if len(ports) > maxPorts {
 		c.tooMany(x, "ports", len(ports), maxPorts, "ports")
 		return
@@ -184,7 +187,7 @@ func (c *checker) endpointAddress(x *slice, i int) netip.Addr {
 		c.onSlice(x, diag.SeveralAddresses, path{"endpoints", i, "addresses"}, "of %d addresses only the first, %q, is used", n, texts[0]).Hint = "make one endpoint of each"
 	}
 	a, canonical, err := addr.Parse(texts[0])
-	if err == nil && canonical && x.family.Of(a) && special(a) == "" && c.undeliverable(a) == "" {
+	if err == nil && canonical && x.family.Of(a) && special(a) == "" && c.undeliverable(a) == "" && !a.IsMulticast() {
 		return a
 	}
 	return c.faultyEndpoint(x, i, a, err)
@@ -203,6 +206,9 @@ func (c *checker) faultyEndpoint(x *slice, i int, a netip.Addr, err error) netip
 		c.onSlice(x, diag.ForbiddenEndpoint, at, "endpoint address %s is %s address", a, special(a)).Hint = "remove the endpoint (CVE-2021-25737)"
 	case c.undeliverable(a) != "":
 		c.onSlice(x, diag.ForbiddenEndpoint, at, "endpoint address %s is %s address, which IPVS does not take", a, c.undeliverable(a)).Hint = "remove the endpoint"
+	case *text == a.String():
+		c.onSlice(x, diag.MulticastEndpoint, at, "endpoint address %s is a multicast address", a)
+		return a
 	default:
 		c.onSlice(x, diag.NotCanonical, at, "%q is read as %s", *text, a).Hint = "write " + a.String()
 		*text = a.String()

@@ -21,7 +21,9 @@ type Options struct {
 	NodePortRange  PortRange      // of the API server; zero: 30000-32767
 	EphemeralRange PortRange      // of the nodes' kernels; zero: 32768-60999
 	Node           string         // the name of the node compiled for; "" for none
+	Pods           []netip.Prefix // ranges of the cluster's pods, one a family; nil: not known
 	Virtual        bool           // nodes bear the service addresses themselves (IPVS mode)
+	StrictARP      bool           // with Virtual: they do not answer ARP requests for them
 	Strict         bool           // what diag.List.Strict makes an error makes its Service faulty
 }
 
@@ -56,7 +58,9 @@ func Check(set *manifest.Set, o Options) Result {
 	}
 	c.checkClaims()
 	c.checkNodePorts()
+	c.checkLocal()
 	maps.Copy(c.faulty, c.strict)
+	c.list.Templates()
 	return Result{c.list.Sort(), c.faulty}
 }
 
@@ -75,6 +79,8 @@ type checker struct {
 	cidrs    []netip.Prefix
 	nodes    map[netip.Addr]string // who has the address: "node node-a"
 	here     string                // this node, as nodes names it
+
+	nodeAddrs []netip.Addr // of nodes, sorted
 }
 
 func newChecker(set *manifest.Set, o Options) *checker {
@@ -97,17 +103,32 @@ func (c *checker) addServices() {
 	c.services = slices.CompactFunc(c.services, func(a, b *service) bool { return a.key == b.key })
 	for _, s := range c.services {
 		c.byKey[s.key] = s
+		if s.Broken {
+			c.faulty[s.key] = true
+		}
 	}
 }
 
 func (c *checker) addSlices() {
+	var headless []*slice
 	for _, o := range c.set.Slices {
-		if _, headless := o.Value.Labels[corev1.IsHeadlessService]; !headless {
+		if _, labelled := o.Value.Labels[corev1.IsHeadlessService]; labelled {
+			headless = append(headless, newSlice(o))
+		} else {
 			c.slices = append(c.slices, newSlice(o))
+		}
+	}
+	slices.SortStableFunc(headless, func(a, b *slice) int { return compareObjects(a.key, b.key, a.Pos, b.Pos) })
+	for _, x := range headless {
+		if s := c.byKey[x.owner]; s != nil {
+			s.left = append(s.left, x)
 		}
 	}
 	slices.SortStableFunc(c.slices, func(a, b *slice) int { return compareObjects(a.key, b.key, a.Pos, b.Pos) })
 	for _, x := range c.slices {
+		if x.Broken && x.owner != "" {
+			c.faulty[x.owner] = true
+		}
 		x.service = c.byKey[x.owner]
 		if x.service != nil && x.family != 0 {
 			x.service.slices = append(x.service.slices, x)

@@ -38,11 +38,13 @@ func (c *checker) unbearable(a netip.Addr) string {
 }
 
 // undeliverable names the kind of address that IPVS takes for no destination,
-// beside those that special names: the kernel knows it to be a broadcast.
+// beside those that special names: the kernel knows it to be no single host's.
 func (c *checker) undeliverable(a netip.Addr) string {
 	switch {
 	case !c.o.Virtual:
 		return ""
+	case a.IsMulticast():
+		return "a multicast"
 	case a == broadcast:
 		return "the broadcast"
 	case thisNetwork.Contains(a):
@@ -73,5 +75,25 @@ func (c *checker) checkPersistence(s *service) {
 	if n := *config.ClientIP.TimeoutSeconds; n < closing {
 		c.onService(s, diag.PersistenceLonger, path{"spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"},
 			"IPVS remembers a client for about %d seconds at least, not %d", closing, n)
+	}
+}
+
+// checkARP notes that every node of the cluster says that it has the address, where
+// nodes bear external addresses and nothing keeps them from answering for them.
+func (c *checker) checkARP(s *service) {
+	if !c.o.Virtual || c.o.StrictARP || !s.compiled || c.faulty[s.key] || !s.serves(ir.IPv4) {
+		return
+	}
+	for _, x := range []struct {
+		field claimField
+		addrs []netip.Addr
+	}{{externalIPField, s.externalIPs}, {vipField, s.vips}} {
+		for i, a := range x.addrs {
+			if _, isNode := c.nodes[a]; a.Is4() && !isNode {
+				c.onService(s, diag.AnswersARP, claim{s: s, field: x.field, index: i}.at(), "every node answers ARP requests for %s: strictARP is off", a).
+					Hint = "set ipvs.strictARP, where something else (MetalLB, kube-vip) says which node has the address"
+				return
+			}
+		}
 	}
 }

@@ -124,8 +124,8 @@ func (l *fast) natFixed() {
 // dispatch writes the nat table's way from KUBE-SERVICES to the endpoints.
 func (l *fast) dispatch() error {
 	var addrs, ports []leaf
-	for _, e := range l.g.Entries {
-		if !delivers(e.Next) {
+	for _, e := range l.g.Deciding() {
+		if !ir.Delivers(e.Next) {
 			continue
 		}
 		if e.Kind == ir.NodePort {
@@ -142,19 +142,6 @@ func (l *fast) dispatch() error {
 		l.nodePorts(ports, at, d)
 	}
 	return d.err
-}
-
-// delivers says whether a way can lead to an endpoint.
-func delivers(s ir.Step) bool {
-	switch s := s.(type) {
-	case *ir.Guard:
-		return delivers(s.Then) || delivers(s.Else)
-	case *ir.Masquerade:
-		return delivers(s.Next)
-	case *ir.Refuse:
-		return false
-	}
-	return true
 }
 
 // nodePorts come last in KUBE-SERVICES. Only packets to a port between the

@@ -128,6 +128,7 @@ func (l *fast) plantFilter() filterTrees {
 			external = append(external, x)
 		}
 	}
+	firewalled, external = distinct(firewalled), distinct(external)
 	return filterTrees{
 		guarded:  guarded(l.filter, firewalled, filterTree+"F", l.dropGuarded),
 		cluster:  guarded(l.filter, cluster, filterTree+"C", l.refuse),
@@ -135,6 +136,17 @@ func (l *fast) plantFilter() filterTrees {
 		external: guarded(l.filter, external, filterTree+"X", l.refuse),
 		ports:    l.filterPorts(ports),
 	}
+}
+
+// distinct leaves out destinations that a frontend before has: of one service port,
+// they are refused alike.
+func distinct(leaves []leaf) []leaf {
+	seen := make(map[key]bool, len(leaves))
+	return slices.DeleteFunc(leaves, func(x leaf) bool {
+		again := seen[x.key]
+		seen[x.key] = true
+		return again
+	})
 }
 
 // portFirst finds the external addresses whose port is a node port too, where

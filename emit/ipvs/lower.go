@@ -38,7 +38,7 @@ func lower(g *ir.Graph, level int) (*State, error) {
 		g: g, v: v, state: &State{Family: g.Family},
 		sets: map[string]map[string]bool{}, bears: map[netip.Addr]bool{}, balancers: balancers(g),
 	}
-	for _, e := range g.Entries {
+	for _, e := range g.Deciding() {
 		if err := l.entry(e); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Service, err)
 		}

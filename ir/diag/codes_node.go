@@ -8,6 +8,7 @@ const (
 	BadOption   Code = "SVCC4004"
 	OtherMode   Code = "SVCC4005"
 	NoLoopback  Code = "SVCC4006"
+	FamilyEmpty Code = "SVCC4007"
 )
 
 var nodes = map[Code]Info{
@@ -16,5 +17,6 @@ var nodes = map[Code]Info{
 	PodsUnknown: {Warning, "pods cannot be told from other clients", "Without a cluster CIDR (or another detectLocalMode) nothing says which packets come from pods. As kube-proxy does, svcc then leaves out the masquerading of ClusterIP connections from outside the cluster, and treats pods as outsiders under externalTrafficPolicy Local.", false},
 	BadOption:   {Error, "an option that cannot be", "A value in a KubeProxyConfiguration or a flag is out of its range or contradicts another.", false},
 	OtherMode:   {Warning, "a configuration for another mode", "The KubeProxyConfiguration is for a mode other than iptables, which is what svcc programs unless --mode says otherwise: kube-proxy would program this node in that mode.", false},
+	FamilyEmpty: {Warning, "no service of a family", "--families asks for rules of a family in which no Service has a cluster IP. If that is so of every family asked for, the ruleset serves nothing; of one of two it is a note.", false},
 	NoLoopback:  {Warning, "node ports do not answer at loopback in IPVS mode", "nodePortAddresses names loopback addresses, or --localhost-nodeports asks for node ports there. In IPVS mode virtual servers do not answer at loopback addresses, so node ports answer at the other addresses that are named, or nowhere if there are none.", false},
 }

@@ -51,6 +51,10 @@ const (
 	LocalPublishNotReady  Code = "SVCC2121"
 	PersistenceLonger     Code = "SVCC2122"
 	SpecialVIP            Code = "SVCC2123"
+	RangeFamilyUnused     Code = "SVCC2124"
+	RangesShutOut         Code = "SVCC2125"
+	MulticastAddress      Code = "SVCC2126"
+	AnswersARP            Code = "SVCC2127"
 
 	BadAddressType     Code = "SVCC2501"
 	TooMany            Code = "SVCC2502"
@@ -62,6 +66,9 @@ const (
 	SliceWithoutLabel  Code = "SVCC2508"
 	SliceOfNames       Code = "SVCC2509"
 	SlicePortNotSet    Code = "SVCC2510"
+	SliceWithoutPorts  Code = "SVCC2511"
+	SliceHeadless      Code = "SVCC2512"
+	MulticastEndpoint  Code = "SVCC2513"
 
 	BadServiceCIDR Code = "SVCC2801"
 )
@@ -88,6 +95,12 @@ const (
 	TakesNodeAddress       Code = "SVCC3018"
 	EndpointIsDestination  Code = "SVCC3019"
 	DestinationShared      Code = "SVCC3020"
+	ClaimedAgain           Code = "SVCC3021"
+	ClusterIPTwice         Code = "SVCC3022"
+	NodePortHidden         Code = "SVCC3023"
+	SlicesOfTwoManagers    Code = "SVCC3024"
+	NoLocalEndpoint        Code = "SVCC3025"
+	NodeOfNoEndpoint       Code = "SVCC3026"
 )
 
 var objects = merge(serviceFaults, serviceAdvice, sliceFindings, crossings)
@@ -104,7 +117,7 @@ var serviceFaults = map[Code]Info{
 	DuplicatePortName:     {Error, "port name used twice", "Two ports of one Service or EndpointSlice have the same name; one would hide the other.", false},
 	DuplicatePort:         {Error, "port used twice in a service", "Two ports of one Service have the same protocol and port, or the same protocol and node port.", false},
 	BadAddress:            {Error, "not an IP address", "A cluster IP or external IP cannot be read as an address.", false},
-	SpecialAddress:        {Error, "address of a special range", "Unspecified, loopback, link-local and multicast addresses cannot belong to a Service: the rules would capture the node's own traffic. In IPVS mode, where the node bears the addresses of Services, this is so of a load balancer's in a status as well (link-local ones may be), and of 0.0.0.0/8 and 240.0.0.0/4.", false},
+	SpecialAddress:        {Error, "address of a special range", "Unspecified, loopback and link-local addresses (of multicast 224.0.0.0/24 and ff02::/16) cannot belong to a Service, as the API server has it: the rules would capture the node's own traffic. In IPVS mode, where the node bears the addresses of Services, this is so of a load balancer's in a status as well (link-local ones may be), and of all multicast addresses, 0.0.0.0/8 and 240.0.0.0/4.", false},
 	NotCanonical:          {Warning, "address in an unusual form", "The address or range is read as Kubernetes reads it (leading zeros are decimal, an IPv4-mapped address is IPv4, host bits are masked), but other tools read it otherwise. Write the canonical form.", false},
 	BadClusterIPs:         {Error, "cluster IPs do not agree", "At most one cluster IP a family, the first the same as spec.clusterIP, in the order of spec.ipFamilies; None stands alone and goes with type ClusterIP; ExternalName has none.", false},
 	BadIPFamilies:         {Error, "bad IP families", "spec.ipFamilies holds IPv4, IPv6 or both, each once.", false},
@@ -145,6 +158,10 @@ var serviceAdvice = map[Code]Info{
 	PreferCloseDeprecated: {Note, "PreferClose is deprecated", "trafficDistribution PreferClose is the old name of PreferSameZone.", false},
 	PersistenceLonger:     {Note, "a client is remembered for longer", "IPVS keeps what a client was sent to until its last connection has closed, which takes about two minutes (kubernetes#89358). A shorter timeout of session affinity has no effect in IPVS mode.", false},
 	SpecialVIP:            {Warning, "load balancer address of a special range", "status.loadBalancer.ingress has an unspecified, loopback or multicast address, which no client reaches at a load balancer. The API server takes it from whoever writes the status, and kube-proxy makes rules of it, as svcc does: they capture the node's own traffic to it.", true},
+	RangeFamilyUnused:     {Note, "source range of a family that the service lacks", "The Service has no cluster IP of the range's family, so it has no load balancer address of that family to guard.", false},
+	RangesShutOut:         {Note, "source ranges keep out pods or the node", "Source ranges are held against every client of the load balancer address. Pods and the node itself are let in only if a range holds them; they can use the cluster IP instead.", false},
+	MulticastAddress:      {Warning, "multicast address of a service", "The API server refuses multicast addresses of one link only. Others are taken, but no client opens a connection to one, and rules for it capture the node's own traffic to the group.", false},
+	AnswersARP:            {Note, "every node answers ARP for the address", "In IPVS mode each node bears the external and load balancer addresses on kube-ipvs0, and Linux answers ARP requests for any address of the host. Without strictARP (arp_ignore, arp_announce) all nodes on the network claim the address at once. That does no harm where it is routed to nodes; a load balancer of layer 2 needs strictARP.", false},
 	LocalPublishNotReady:  {Note, "local policy with unready endpoints", "With publishNotReadyAddresses a node whose pods are not ready still counts as having local endpoints: externalTrafficPolicy Local keeps sending to them, and health checks pass.", false},
 }
 
@@ -154,12 +171,15 @@ var sliceFindings = map[Code]Info{
 	TooMany:            {Error, "too many entries", "An EndpointSlice holds at most 1000 endpoints, 100 addresses an endpoint, 20000 ports, and 8 hints of a kind.", false},
 	NoAddress:          {Error, "endpoint without an address", "Every endpoint needs at least one address.", false},
 	BadEndpointAddress: {Error, "bad endpoint address", "An endpoint's address is not an address of the slice's addressType.", false},
-	ForbiddenEndpoint:  {Error, "forbidden endpoint address", "An endpoint must not be an unspecified, loopback, link-local or multicast address: clients could reach the node's own services or a metadata service through it (CVE-2021-25737). IPVS takes no broadcast address either: 255.255.255.255, and all of 0.0.0.0/8.", false},
+	ForbiddenEndpoint:  {Error, "forbidden endpoint address", "An endpoint must not be an unspecified, loopback or link-local address (of multicast 224.0.0.0/24 and ff02::/16): clients could reach the node's own services or a metadata service through it (CVE-2021-25737). IPVS takes no other multicast address and no broadcast address either: 255.255.255.255, and all of 0.0.0.0/8.", false},
 	SeveralAddresses:   {Warning, "only the first address is used", "An endpoint has several addresses; like kube-proxy, svcc uses the first only. Make one endpoint of each.", false},
 	BadNodeName:        {Error, "node name is not a DNS name", "nodeName, or a node in hints.forNodes, does not follow the DNS rules for a node's name.", false},
 	SliceWithoutLabel:  {Warning, "slice without a service label", "An EndpointSlice belongs to the Service that its label kubernetes.io/service-name names; without it, it is ignored.", true},
 	SliceOfNames:       {Note, "slice of host names", "An EndpointSlice with addressType FQDN is ignored: rules need addresses.", false},
 	SlicePortNotSet:    {Warning, "slice port without a number", "A slice port without a port number means every port to the API; kube-proxy ignores it, and so does svcc.", false},
+	SliceWithoutPorts:  {Warning, "endpoints without ports", "An EndpointSlice with endpoints has no ports, empty or left out. Endpoints belong to a service port by the name of a slice port, so none of these is used, and their pods get no traffic. A controller writes such a slice where the targetPort is a name that no pod has.", true},
+	SliceHeadless:      {Warning, "slice labelled headless", "The label service.kubernetes.io/headless keeps kube-proxy from reading an EndpointSlice. A controller sets it where the Service has no cluster IP; here the Service has one, and these endpoints are not used.", true},
+	MulticastEndpoint:  {Warning, "multicast endpoint", "The API server refuses endpoints with a multicast address of one link only. To send connections to any other group leads nowhere.", false},
 
 	BadServiceCIDR: {Error, "bad service CIDR", "An entry of a ServiceCIDR's spec.cidrs is not a CIDR.", false},
 }
@@ -167,6 +187,12 @@ var sliceFindings = map[Code]Info{
 // crossings are what no single object shows.
 var crossings = map[Code]Info{
 	ClaimedTwice:           {Error, "one destination, two claims", "Two service ports claim the same address, port and protocol. kube-proxy picks one at random; svcc refuses. With --keep-going the service whose name sorts first keeps it.", false},
+	ClaimedAgain:           {Warning, "one address, twice in a service", "A Service has one address twice: as an external IP and a load balancer's, say, or twice in one list. The API server takes that. The first claim in kube-proxy's order decides (cluster IP, external IP, load balancer), so source ranges do not guard an address that is an external IP as well. A claim that leads to no endpoint on this node leaves the packet to the next.", false},
+	ClusterIPTwice:         {Error, "cluster IP of two services", "Two Services have the same cluster IP. The API server gives each address once, and refuses the second Service even where their ports differ.", false},
+	NodePortHidden:         {Warning, "node port hidden by an address", "A Service has a node's address, as an external or load balancer one, with a port that is another Service's node port. Rules look at addresses first, so at that node the node port leads to the wrong Service. IPVS mode cannot serve both.", false},
+	SlicesOfTwoManagers:    {Warning, "slices of two managers", "The label endpointslice.kubernetes.io/managed-by says that two controllers made a Service's EndpointSlices. The endpoints of all are used, as kube-proxy does. Usually one set is left over, from before a selector was added or taken away, and its endpoints are stale.", false},
+	NoLocalEndpoint:        {Note, "policy Local without an endpoint here", "The Service has endpoints, but none on this node, and its traffic policy is Local: what the policy holds for is dropped here. That is as meant on a node without its pods.", false},
+	NodeOfNoEndpoint:       {Warning, "no endpoint names this node", "Some Service's traffic policy is Local, and no endpoint in the input is said to be on this node. If EndpointSlices know the node by another name (its FQDN, say), or carry no nodeName, everything that the policy holds for is dropped here.", false},
 	NodePortClash:          {Error, "one node port, two claims", "Two Services claim the same node port and protocol; a health check node port counts as TCP. With --keep-going the service whose name sorts first keeps it.", false},
 	ServiceWithoutSlice:    {Warning, "service without endpoint slices", "No EndpointSlice in the input belongs to the Service: its addresses refuse connections. Slices are made by a controller; take them from kubectl get endpointslices -o yaml.", true},
 	SliceWithoutService:    {Warning, "slice without its service", "The Service that the slice's label names is not in the input; the slice has no effect.", true},

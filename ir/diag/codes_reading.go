@@ -19,6 +19,9 @@ const (
 	NameMissing   Code = "SVCC1015"
 	VersionUnread Code = "SVCC1016"
 	ReaderFault   Code = "SVCC1017"
+	KindMisspelt  Code = "SVCC1018"
+	NoService     Code = "SVCC1019"
+	NoProxyConfig Code = "SVCC1020"
 )
 
 var reading = map[Code]Info{
@@ -38,5 +41,8 @@ var reading = map[Code]Info{
 	DefinedTwice:  {Error, "object defined twice", "Two documents define an object of the same kind, namespace and name. In a cluster the later one applied would win; here there is no later. This is an error even if both say the same.", false},
 	NameMissing:   {Error, "object without a name", "An object has no metadata.name. With generateName the API server would invent one at each apply; rules cannot be made for a name nobody knows.", false},
 	VersionUnread: {Warning, "version not read", "An object is of a kind that bears on rules but of an API version that svcc does not read, such as discovery.k8s.io/v1beta1. It has no effect. Convert it to the version that the message names.", true},
+	KindMisspelt:  {Warning, "kind or version that looks misspelt", "An object's kind and apiVersion are nearly those of an object that bears on rules (service, Services, core/v1), and none that is read. It has no effect.", true},
+	NoService:     {Warning, "no service in the input", "The input could be read, and holds no Service, so that the rules serve none. A wrong path or a chart that was rendered without its values looks like this.", true},
+	NoProxyConfig: {Error, "no KubeProxyConfiguration", "The file that --config names holds no KubeProxyConfiguration of kubeproxy.config.k8s.io/v1alpha1, alone or under config.conf in a ConfigMap, as kubeadm keeps it (kubectl -n kube-system get configmap kube-proxy -o yaml). Compiled without it, rules could have another mark or other masquerading than the node needs.", false},
 	ReaderFault:   {Error, "fault in the reader", "A document made the YAML or JSON library fail in a way it should not. This is a fault of svcc, please report it; the document is not read.", false},
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Pos is a place in the input. Line and Col count from 1, in lines and bytes;
@@ -65,9 +66,26 @@ type Diagnostic struct {
 	Related  []Related
 }
 
-// String gives "file:line:col: severity: message [CODE]", on one line.
+// String gives "file:line:col: severity: Kind ns/name: message [CODE]", on one line.
 func (d Diagnostic) String() string {
-	return fmt.Sprintf("%s: %s: %s [%s]", d.Pos, d.Severity, d.Message, d.Code)
+	return fmt.Sprintf("%s: %s: %s [%s]", d.Place(), d.Severity, d.Text(), d.Code)
+}
+
+// Place is where the finding stands. One without a place is svcc's own: "-" would be
+// standard input.
+func (d Diagnostic) Place() string {
+	if d.Pos.IsZero() {
+		return "svcc"
+	}
+	return d.Pos.String()
+}
+
+// Text is the message, behind the object that it speaks of unless it names that.
+func (d Diagnostic) Text() string {
+	if d.Object == "" || strings.Contains(d.Message, d.Object) {
+		return d.Message
+	}
+	return PlainLine(d.Object) + ": " + d.Message
 }
 
 // List is what a stage found, in any order; Sort gives it the one order in

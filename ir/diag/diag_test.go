@@ -67,7 +67,15 @@ func TestAdd(t *testing.T) {
 	if len(l) != 1 || l[0].Hint != "use another" || l[0].Severity != Error || l[0].Object != "Service demo/web" {
 		t.Errorf("%+v", l)
 	}
-	if got := l[0].String(); got != "a.yaml:3:7: error: port 0 [SVCC2004]" {
+	if got := l[0].String(); got != "a.yaml:3:7: error: Service demo/web: port 0 [SVCC2004]" {
+		t.Error(got)
+	}
+	l.Add(NodeUnknown, Pos{}, "", "no Node object")
+	l.Add(DefinedTwice, Pos{File: "-", Line: 1}, "Service a/b", "Service a/b is defined twice")
+	if got := l[1].String(); got != "svcc: error: no Node object [SVCC4002]" {
+		t.Error(got)
+	}
+	if got := l[2].String(); got != "-:1: error: Service a/b is defined twice [SVCC1014]" {
 		t.Error(got)
 	}
 }

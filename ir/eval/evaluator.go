@@ -38,6 +38,10 @@ type row struct {
 	guarded  bool // by source ranges: what is not delivered is dropped
 	refuse   ir.Reason
 	route    func(p Packet, h Host) (choices, error)
+	delivers bool // to some endpoint, whoever asks
+	// also are other frontends of the service port at the same destination, which
+	// decide nothing but what the filter refuses.
+	also []*row
 }
 
 // choices are the endpoints that nat may send a packet to; empty if it leaves
@@ -52,7 +56,8 @@ func newEvaluator(o ir.Options) *Evaluator {
 	return &Evaluator{options: o, addrs: map[addrKey]*row{}, ports: map[portKey]*row{}, open: map[uint16]bool{}, borne: map[netip.Addr]bool{}, here: map[addrKey]bool{}}
 }
 
-// add enters a row; the first claim of a destination counts.
+// add enters a row; the first of a destination that delivers counts, else the
+// first of all (ir.ServicePort.Frontends).
 func (e *Evaluator) add(f ir.Frontend, proto ir.Protocol, r *row) {
 	r.external = f.Kind != ir.ClusterIP
 	e.bear(f)
@@ -62,8 +67,16 @@ func (e *Evaluator) add(f ir.Frontend, proto ir.Protocol, r *row) {
 		}
 		return
 	}
-	if k := (addrKey{f.Addr, f.Port, proto}); e.addrs[k] == nil {
+	k := addrKey{f.Addr, f.Port, proto}
+	first := e.addrs[k]
+	switch {
+	case first == nil:
 		e.addrs[k] = r
+	case !first.delivers && r.delivers:
+		r.also, first.also = append(first.also, first), nil
+		e.addrs[k] = r
+	default:
+		first.also = append(first.also, r)
 	}
 }
 

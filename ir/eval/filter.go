@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"slices"
+
 	"svcc/ir"
 )
 
@@ -91,7 +93,9 @@ func (e *Evaluator) martian(p Packet, b Branch) bool {
 
 // guards says that the packet still carries a destination that source ranges
 // guard, so they have not let it through, or to no endpoint.
-func (r *row) guards() bool { return r != nil && r.guarded }
+func (r *row) guards() bool {
+	return r != nil && (r.guarded || slices.ContainsFunc(r.also, (*row).guards))
+}
 
 // refusal is the verdict for a packet that still carries a destination without
 // endpoints, of ClusterIPs or of external frontends.
@@ -112,9 +116,19 @@ func (e *Evaluator) refusal(p Packet, h Host, b Branch, r *row, external bool) V
 	return Drop
 }
 
+// refusing is the row, or one at the same destination, that refuses as external
+// frontends do, or as ClusterIPs do.
 func (r *row) refusing(external bool) *row {
-	if r == nil || r.refuse == 0 || r.external != external {
+	if r == nil {
 		return nil
 	}
-	return r
+	if r.refuse != 0 && r.external == external {
+		return r
+	}
+	for _, other := range r.also {
+		if x := other.refusing(external); x != nil {
+			return x
+		}
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ func NewGraph(g *ir.Graph) *Evaluator {
 		w := way{graph: g, start: entry.Next}
 		r := &row{order: i, local: entry.Policy == ir.Local, route: w.route}
 		r.guarded, r.refuse = refusals(entry.Next)
+		r.delivers = ir.Delivers(entry.Next)
 		e.add(entry.Frontend, entry.Service.Protocol, r)
 		if e.gap() {
 			e.placeAll(entry.Service.Protocol, entry.Next)

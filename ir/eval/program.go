@@ -13,7 +13,7 @@ func NewProgram(p *ir.Program) *Evaluator {
 		v := view{program: p, port: s, allowed: ir.NewPrefixSet(s.AllowedSources()), cluster: byAddress(s.Cluster), local: byAddress(s.Local)}
 		for j, f := range s.Frontends {
 			v.kind = f.Kind
-			e.add(f, s.Protocol, &row{order: i, local: s.ExternalPolicy == ir.Local, guarded: v.guarded(), refuse: v.refuse(), route: v.route})
+			e.add(f, s.Protocol, &row{order: i, local: s.ExternalPolicy == ir.Local, guarded: v.guarded(), refuse: v.refuse(), route: v.route, delivers: v.delivers()})
 			if e.gap() && (j == 0 || s.Frontends[j-1].Kind != f.Kind) {
 				e.place(s.Protocol, v.reached())
 			}
@@ -84,6 +84,14 @@ func (v view) route(p Packet, h Host) (choices, error) {
 		c.endpoints = v.local
 	}
 	return c, nil
+}
+
+// delivers says whether somebody is led to an endpoint.
+func (v view) delivers() bool {
+	if v.kind == ir.ClusterIP {
+		return len(v.endpoints(v.port.InternalPolicy)) > 0
+	}
+	return len(v.cluster) > 0 || v.port.ExternalPolicy == ir.Local && len(v.local) > 0
 }
 
 // reached are all endpoints that anybody is led to.

@@ -39,12 +39,12 @@ const (
 type drawer struct {
 	*rapid.T
 	p     *ir.Program
-	taken map[string]bool // destinations
+	taken map[string]ir.PortName // destinations
 }
 
 func draw(t *rapid.T) *ir.Program {
 	f := rapid.SampledFrom([]ir.Family{ir.IPv4, ir.IPv6}).Draw(t, "family")
-	d := drawer{T: t, p: &ir.Program{Family: f, Node: ir.Node{Name: "node-a"}}, taken: map[string]bool{}}
+	d := drawer{T: t, p: &ir.Program{Family: f, Node: ir.Node{Name: "node-a"}}, taken: map[string]ir.PortName{}}
 	if d.coin("node has an address") {
 		d.p.Node.IP = Addr(f, nodes, 1)
 	}
@@ -134,12 +134,15 @@ func (d drawer) names() []ir.PortName {
 	return names
 }
 
-// claim says whether a destination is still free, and takes it.
-func (d drawer) claim(f ir.Frontend, proto ir.Protocol) bool {
+// claim says whether a destination is still free, and takes it. An address is also
+// free to the service port that has it already, as another kind of frontend say.
+func (d drawer) claim(f ir.Frontend, n ir.PortName, proto ir.Protocol) bool {
 	k := fmt.Sprint(f.Addr, f.Port, proto)
-	free := !d.taken[k]
-	d.taken[k] = true
-	return free
+	owner, taken := d.taken[k]
+	if !taken {
+		d.taken[k] = n
+	}
+	return !taken || owner == n && f.Kind != ir.NodePort
 }
 
 // service gives nil where there is no cluster IP left for it.
@@ -167,18 +170,18 @@ func isLoadBalancer(f ir.Frontend) bool { return f.Kind == ir.LoadBalancer }
 func (d drawer) frontends(s *ir.ServicePort) {
 	port := pick[uint16](d, "port", 1, 80, 443, 30080, 31000, 65535)
 	add := func(f ir.Frontend) {
-		if d.claim(f, s.Protocol) {
+		if d.claim(f, s.PortName, s.Protocol) {
 			s.Frontends = append(s.Frontends, f)
 		}
 	}
 	host := func(label string) int { return rapid.IntRange(1, 4).Draw(d.T, label) }
 	add(ir.Frontend{Kind: ir.ClusterIP, Addr: Addr(d.p.Family, clusterIP, host("cluster IP")), Port: port})
 	for range rapid.IntRange(0, 2).Draw(d.T, "external IPs") {
-		net := pick(d, "external net", vips, nodes)
+		net := pick(d, "external net", vips, nodes, clusterIP)
 		add(ir.Frontend{Kind: ir.ExternalIP, Addr: Addr(d.p.Family, net, host("external IP")), Port: port})
 	}
 	for range rapid.IntRange(0, 2).Draw(d.T, "load balancer IPs") {
-		net := pick(d, "load balancer net", vips, nodes)
+		net := pick(d, "load balancer net", vips, nodes, clusterIP)
 		add(ir.Frontend{Kind: ir.LoadBalancer, Addr: Addr(d.p.Family, net, host("load balancer IP")), Port: port})
 	}
 	if d.coin("node port") {
@@ -235,7 +238,7 @@ func (d drawer) subset(label string, all []ir.Endpoint, least int) []ir.Endpoint
 // loadBalancer draws source ranges and a health-check node port.
 func (d drawer) loadBalancer(s *ir.ServicePort) {
 	if hc := pick[uint16](d, "health check", 0, 31000, 31001, 31002); s.ExternalPolicy == ir.Local && hc != 0 {
-		if d.claim(ir.Frontend{Kind: ir.NodePort, Port: hc}, ir.TCP) {
+		if d.claim(ir.Frontend{Kind: ir.NodePort, Port: hc}, s.PortName, ir.TCP) {
 			s.HealthCheckNodePort = hc
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"svcc/compiler/passes"
 	"svcc/emit"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 func newBuild(s streams) *cobra.Command {
@@ -35,7 +36,7 @@ func newBuild(s streams) *cobra.Command {
 			}
 			o.Stdin = s.in
 			var st compiler.Stats
-			r, err := compile(o, d, s, both(printer(s.err, printAfter), st.Observe))
+			r, err := compileOnly(o, d, s, both(printer(s.err, printAfter), st.Observe))
 			if err != nil {
 				return err
 			}
@@ -44,7 +45,11 @@ func newBuild(s streams) *cobra.Command {
 					return exit{exitRefused, err}
 				}
 			}
-			return writeRuleset(r, bare, out, s.out)
+			if err := writeRuleset(r, bare, out, s.out); err != nil {
+				return err
+			}
+			d.closing(s.err, r, wrote(r, out))
+			return leftOut(r)
 		},
 	}
 	c.register(cmd.Flags())
@@ -63,8 +68,42 @@ func needPaths(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// compile runs the compiler and shows what it found. Its error knows the code.
+// wrote says what was written, and what proved it.
+func wrote(r *compiler.Result, to string) string {
+	n := 0
+	for _, u := range r.Units {
+		n += u.Probes
+	}
+	proved := "not proved"
+	if n > 0 {
+		proved = fmt.Sprintf("proved with %d packets", n)
+	}
+	if to == "-" {
+		to = "standard output"
+	}
+	return fmt.Sprintf("; %s, written to %s", proved, diag.PlainLine(to))
+}
+
+// leftOut is the exit code of what was done without Services that have errors: 0
+// would hide that they are missing.
+func leftOut(r *compiler.Result) error {
+	if len(r.Diagnostics.Errors()) > 0 {
+		return exit{code: exitFindings}
+	}
+	return nil
+}
+
+// compile is compileOnly with a last line that says what was compiled.
 func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.Observer) (*compiler.Result, error) {
+	r, err := compileOnly(o, d, s, observe)
+	if err == nil {
+		d.closing(s.err, r, "")
+	}
+	return r, err
+}
+
+// compileOnly runs the compiler and shows what it found. Its error knows the code.
+func compileOnly(o compiler.Options, d diagnosticFlags, s streams, observe compiler.Observer) (*compiler.Result, error) {
 	if err := refuseRules(o.Paths); err != nil {
 		return nil, err
 	}
@@ -78,7 +117,7 @@ func compile(o compiler.Options, d diagnosticFlags, s streams, observe compiler.
 	d.show(s.err, r.Diagnostics)
 	d.stages(s.err, r)
 	if r.Units == nil {
-		return nil, exit{failure(r.Diagnostics), errors.New("there are errors: nothing is done")}
+		return nil, exit{failure(r.Diagnostics), fmt.Errorf("nothing is done: %s", tally(r.Diagnostics))}
 	}
 	return r, nil
 }

@@ -86,7 +86,7 @@ func (d *diagnosticFlags) show(w io.Writer, list diag.List) {
 		showOne(w, x, terminal)
 	}
 	if hidden > 0 && !d.quiet {
-		fmt.Fprintf(w, "svcc: %d notes (-v shows them)\n", hidden)
+		fmt.Fprintf(w, "svcc: %s (-v shows them)\n", counted(hidden, "note"))
 	}
 }
 
@@ -114,7 +114,7 @@ func paint(x diag.Diagnostic) string {
 		diag.Note:    color.New(color.FgCyan),
 	}[x.Severity]
 	c.EnableColor()
-	return fmt.Sprintf("%s: %s %s [%s]", x.Pos, c.Sprint(x.Severity.String()+":"), x.Message, x.Code)
+	return fmt.Sprintf("%s: %s %s [%s]", x.Place(), c.Sprint(x.Severity.String()+":"), x.Text(), x.Code)
 }
 
 // excerpt shows the source line with a caret, if it can be read again.
@@ -167,4 +167,34 @@ func failure(list diag.List) int {
 		}
 	}
 	return exitFindings
+}
+
+// closing is the last line of a command that compiles: what was compiled and what was
+// not. -q leaves it out, as it does notes and warnings.
+func (d *diagnosticFlags) closing(w io.Writer, r *compiler.Result, more string) {
+	if !d.quiet {
+		fmt.Fprintf(w, "svcc: %s%s\n", r.Summary, more)
+	}
+}
+
+// tally counts findings: "2 errors, 1 warning".
+func tally(list diag.List) string {
+	n := map[diag.Severity]int{}
+	for _, d := range list {
+		n[d.Severity]++
+	}
+	var out []string
+	for _, s := range []diag.Severity{diag.Error, diag.Warning} {
+		if n[s] > 0 {
+			out = append(out, counted(n[s], s.String()))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

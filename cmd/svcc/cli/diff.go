@@ -66,9 +66,16 @@ func (d *diffCommand) run(cmd *cobra.Command, args []string) error {
 	if err == nil {
 		err = write(r)
 	}
+	if err == nil && d.format == "text" && !d.quiet {
+		for _, line := range r.SideLines() {
+			fmt.Fprintf(d.err, "svcc: %s\n", line)
+		}
+	}
 	switch {
 	case err != nil:
 		return exit{exitUsage, needsRoot(err)}
+	case r.Nothing():
+		return exit{code: exitUsage}
 	case !r.Same():
 		return exit{code: exitFindings}
 	}
@@ -79,6 +86,47 @@ func (d *diffCommand) run(cmd *cobra.Command, args []string) error {
 type side struct {
 	programs []*ir.Program
 	ruleset  *emit.Ruleset
+	compiled *diff.Side // nil if the ruleset was read
+}
+
+// sidesOf are what became of the manifests of sides, and takes from both what one of
+// them lacks.
+func sidesOf(sides ...*side) (out []diff.Side) {
+	var programs [][]*ir.Program
+	for i, s := range sides {
+		if s.compiled != nil {
+			s.compiled.Side = []string{"old", "new"}[i]
+			out = append(out, *s.compiled)
+		} else if n := countServices(s.programs); n > 0 {
+			out = append(out, diff.Side{Side: []string{"old", "new"}[i], Text: counted(n, "Service") + " in the ruleset file", Compiled: n})
+		}
+		programs = append(programs, s.programs)
+	}
+	diff.LeaveOut(out, programs...)
+	return out
+}
+
+func countServices(programs []*ir.Program) int {
+	names := map[string]bool{}
+	for _, p := range programs {
+		for _, s := range p.Services {
+			names[s.Service()] = true
+		}
+	}
+	return len(names)
+}
+
+// sideOf is what became of manifests.
+func sideOf(s compiler.Summary) *diff.Side {
+	out := &diff.Side{Text: s.String(), Compiled: s.Compiled}
+	for _, l := range s.LeftOut {
+		for _, name := range l.Services {
+			if !l.ByDesign {
+				out.LeftOut = append(out.LeftOut, diff.Uncompared{Service: name, Reason: l.Reason})
+			}
+		}
+	}
+	return out
 }
 
 func (d *diffCommand) compare(_ *cobra.Command, args []string) (*diff.Report, error) {
@@ -92,11 +140,13 @@ func (d *diffCommand) compare(_ *cobra.Command, args []string) (*diff.Report, er
 	if err != nil {
 		return nil, err
 	}
+	sides := sidesOf(old, new)
 	r, err := diff.Compare(old.programs, new.programs)
 	if err != nil {
 		return nil, err
 	}
-	if d.rules || r.Same() {
+	r.Sides = sides
+	if d.rules || r.Summary() == "nothing differs" {
 		r.Rules = diff.CompareRules(old.ruleset.Sections, new.ruleset.Sections)
 	}
 	d.onlyNames(r)
@@ -170,7 +220,7 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	o.Stdin, o.NoProof = d.in, true
+	o.Stdin, o.NoProof, o.KeepGoing = d.in, true, true
 	if like != nil {
 		d.like(&o, like)
 	}
@@ -188,6 +238,7 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	if err != nil {
 		return err
 	}
+	s.compiled = sideOf(r.Summary)
 	for _, u := range r.Units {
 		s.programs = append(s.programs, u.Program)
 	}

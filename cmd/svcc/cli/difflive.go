@@ -39,6 +39,10 @@ func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Repo
 	}
 	r, err := diff.CompareLive(wanted.programs, live, rules)
 	if err == nil {
+		if wanted.compiled != nil {
+			wanted.compiled.Side = "new"
+			r.Sides = append(r.Sides, *wanted.compiled)
+		}
 		d.onlyNames(r)
 	}
 	return r, err

@@ -26,11 +26,11 @@ type compileFlags struct {
 	skip     []string
 	flags    *pflag.FlagSet
 
-	node, zone, detect, iface, clusterCIDR string
-	nodePorts                              []string
-	scheduler                              string
-	localhost, masqAll, liberal            bool
-	masqBit                                int
+	node, zone, detect, iface   string
+	clusterCIDRs, nodePorts     []string
+	scheduler                   string
+	localhost, masqAll, liberal bool
+	masqBit                     int
 }
 
 func (c *compileFlags) register(f *pflag.FlagSet) {
@@ -54,7 +54,7 @@ func (c *compileFlags) registerNode(f *pflag.FlagSet) {
 	f.StringVar(&c.node, "node", "", "the node to compile for; its Node object is looked up")
 	f.StringSliceVar(&c.nodeIPs, "node-ip", nil, "the node's addresses, one a family")
 	f.StringVar(&c.zone, "zone", "", "the node's zone")
-	f.StringVar(&c.clusterCIDR, "cluster-cidr", "", "pod ranges of the cluster, one a family, comma-separated")
+	f.StringSliceVar(&c.clusterCIDRs, "cluster-cidr", nil, "pod CIDRs of the cluster, one per IP family")
 	f.StringVar(&c.detect, "detect-local-mode", "", "how pods of this node are recognised: ClusterCIDR (default), NodeCIDR, BridgeInterface, InterfaceNamePrefix")
 	f.StringVar(&c.iface, "detect-local-interface", "", "the bridge, or the prefix of interface names")
 	f.StringSliceVar(&c.nodePorts, "nodeport-addresses", nil, "where node ports answer: CIDRs, primary, localhost, all (default all)")
@@ -168,7 +168,10 @@ func (c *compileFlags) given(f *compiler.Flags) {
 	f.Zone = given(c.flags, "zone", &c.zone)
 	f.DetectLocalMode = given(c.flags, "detect-local-mode", &c.detect)
 	f.DetectInterface = given(c.flags, "detect-local-interface", &c.iface)
-	f.ClusterCIDR = given(c.flags, "cluster-cidr", &c.clusterCIDR)
+	if c.flags.Changed("cluster-cidr") {
+		list := strings.Join(c.clusterCIDRs, ",")
+		f.ClusterCIDR = &list
+	}
 	f.LocalhostNodePorts = given(c.flags, "localhost-nodeports", &c.localhost)
 	f.MasqueradeAll = given(c.flags, "masquerade-all", &c.masqAll)
 	f.MasqueradeBit = given(c.flags, "masquerade-bit", &c.masqBit)

@@ -35,6 +35,7 @@ func newLint(s streams) *cobra.Command {
 			}
 			d.verbose = !d.quiet
 			d.show(s.out, r.Diagnostics)
+			d.closing(s.err, r, "")
 			if len(r.Diagnostics.Errors()) > 0 {
 				return exit{code: failure(r.Diagnostics)}
 			}

@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"svcc/compiler"
+	"svcc/emit/ipvs"
+)
+
+// TestIPVS holds virtual servers, destinations, addresses and the entries of sets
+// at -O0 to kube-proxy's. The rules that ask the sets are svcc's own.
+func TestIPVS(t *testing.T) {
+	eachWorld(t, compiler.ModeIPVS, func(t *testing.T, w *world, u compiler.Unit) []difference {
+		s, err := ipvs.ReadState(u.Family, u.Sections)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := w.virtual(t, u.Family).lines(t), stateLines(s)
+		return append(lacking(want, got, "- "), lacking(got, want, "+ ")...)
+	})
+}
+
+// lines are what kube-proxy's fakes hold.
+func (x ipvsFakes) lines(t *testing.T) (out []string) {
+	t.Helper()
+	bound, err := x.netlink.GetLocalAddresses("kube-ipvs0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for a := range bound {
+		out = append(out, "address "+a)
+	}
+	for name, set := range x.ipset.Sets {
+		out = append(out, fmt.Sprintf("create %s %s", name, set.SetType))
+		for e := range x.ipset.Entries[name] {
+			out = append(out, "add "+name+" "+asListed(e))
+		}
+	}
+	for key, v := range x.ipvs.Services {
+		vs := fmt.Sprintf("vs %s %s %s flags=%#x", v.Protocol, v.String()[:strings.LastIndex(v.String(), "/")], v.Scheduler, v.Flags)
+		if v.Timeout > 0 {
+			vs += fmt.Sprintf(" persistent %d", v.Timeout)
+		}
+		out = append(out, vs)
+		for _, d := range x.ipvs.Destinations[key] {
+			out = append(out, fmt.Sprintf("%s -> %s weight %d", vs, d, d.Weight))
+		}
+	}
+	return out
+}
+
+// asListed is an entry as ipset lists it: a range of one address is the address.
+func asListed(entry string) string {
+	all := "/32"
+	if strings.Contains(entry[strings.LastIndex(entry, ",")+1:], ":") {
+		all = "/128"
+	}
+	return strings.TrimSuffix(entry, all)
+}
+
+// stateLines spells svcc's State in the same way.
+func stateLines(s *ipvs.State) (out []string) {
+	for _, a := range s.Addresses {
+		out = append(out, "address "+a.String())
+	}
+	for _, x := range s.Sets {
+		out = append(out, "create "+x.Name+" "+x.Type)
+		for _, e := range x.Entries {
+			out = append(out, "add "+x.Name+" "+e)
+		}
+	}
+	for _, v := range s.Servers {
+		vs := fmt.Sprintf("vs %s %s %s flags=0x0", strings.ToUpper(v.Protocol.String()), v.Address, v.Scheduler)
+		if v.Timeout > 0 {
+			vs = strings.Replace(vs, "0x0", fmt.Sprintf("0x1 persistent %d", v.Timeout), 1)
+		}
+		out = append(out, vs)
+		for _, d := range v.Destinations {
+			out = append(out, fmt.Sprintf("%s -> %s weight %d", vs, d.Address, d.Weight))
+		}
+	}
+	return out
+}
