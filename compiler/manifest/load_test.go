@@ -94,39 +94,39 @@ func TestFaults(t *testing.T) {
 		want       []string
 	}{
 		{"unknown field", service + "spec:\n  ports:\n  - port: 80\n  - {prot: TCP, port: 81}\n", []string{
-			`-:7:6: warning: unknown field "prot" in spec.ports[1] [SVCC1013]`}},
+			`-:7:6: warning: Service web: unknown field "prot" in spec.ports[1] [SVCC1013]`}},
 		{"unknown field in the second document", "---\na: 1\nkind: Foo\napiVersion: x/v1\n---\n" + service + "sepc: {}\n", []string{
-			`-:9:1: warning: unknown field "sepc" in the object [SVCC1013]`}},
+			`-:9:1: warning: Service web: unknown field "sepc" in the object [SVCC1013]`}},
 		{"unknown field of odd name", service + "spec:\n  a.b[0]: 1\n", []string{
-			`-:5:3: warning: unknown field "a.b[0]" in spec [SVCC1013]`}},
+			`-:5:3: warning: Service web: unknown field "a.b[0]" in spec [SVCC1013]`}},
 		{"unknown field in a list", "kind: List\napiVersion: v1\nitems:\n- kind: Node\n  apiVersion: v1\n  metadata: {name: n1}\n  spek: {}\n", []string{
-			`-:7:3: warning: unknown field "spek" in the object [SVCC1013]`}},
+			`-:7:3: warning: Node n1: unknown field "spek" in the object [SVCC1013]`}},
 		{"unknown field in a list in flow", "{kind: List, apiVersion: v1, items: [\n  {kind: Node, apiVersion: v1, metadata: {name: n1}, spek: {}}]}", []string{
-			`-:2:54: warning: unknown field "spek" in the object [SVCC1013]`}},
+			`-:2:54: warning: Node n1: unknown field "spek" in the object [SVCC1013]`}},
 		{"unknown field in JSON", "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n\"},\n \"spek\":1}", []string{
-			`-:2:2: warning: unknown field "spek" in the object [SVCC1013]`}},
+			`-:2:2: warning: Node n: unknown field "spek" in the object [SVCC1013]`}},
 		{"case counts", service + "Spec: {}\n", []string{
-			`-:4:1: warning: unknown field "Spec" in the object [SVCC1013]`}},
+			`-:4:1: warning: Service web: unknown field "Spec" in the object [SVCC1013]`}},
 		{"duplicate key", service + "spec:\n  type: ClusterIP\n  ports: []\n  type: NodePort\n", []string{
-			`-:7:3: error: key "type" is given twice [SVCC1011]; -:5:3`}},
+			`-:7:3: error: Service web: key "type" is given twice [SVCC1011]; -:5:3`}},
 		{"duplicate key in a list", "kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: n1}\n- metadata: {name: m}\n  metadata: {name: o}\n", []string{
-			`-:6:3: error: key "metadata" is given twice [SVCC1011]; -:5:3`}},
+			`-:6:3: error: Node o: key "metadata" is given twice [SVCC1011]; -:5:3`}},
 		{"duplicate key in JSON", "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n\",\n\"name\":\"m\"}}", []string{
-			`-:2:1: error: key "name" is given twice [SVCC1011]; -:1:46`}},
+			`-:2:1: error: Node m: key "name" is given twice [SVCC1011]; -:1:46`}},
 		{"duplicate key where it does not matter", "apiVersion: apps/v1\nkind: Deployment\nspec: {a: 1, a: 2}\n", nil},
 		{"text for a number", service + "spec:\n  ports:\n  - port: 80\n  - name: b\n    port: http\n  - port: x\n", []string{
-			`-:8:5: error: spec.ports[1].port is text where a whole number of 32 bits is expected [SVCC1012]`,
-			`-:9:5: error: spec.ports[2].port is text where a whole number of 32 bits is expected [SVCC1012]`}},
+			`-:8:5: error: Service web: spec.ports[1].port is text where a whole number of 32 bits is expected [SVCC1012]`,
+			`-:9:5: error: Service web: spec.ports[2].port is text where a whole number of 32 bits is expected [SVCC1012]`}},
 		{"number too large", service + "spec:\n  ports:\n  - port: 4294967377\n", []string{
-			`-:6:5: error: spec.ports[0].port is number 4294967377 where a whole number of 32 bits is expected [SVCC1012]`}},
+			`-:6:5: error: Service web: spec.ports[0].port is number 4294967377 where a whole number of 32 bits is expected [SVCC1012]`}},
 		{"number for text", "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  labels: {a: b,\n    version: 1}\n", []string{
-			`-:6:5: error: metadata.labels.version is a number where text is expected [SVCC1012]`}},
+			`-:6:5: error: Service web: metadata.labels.version is a number where text is expected [SVCC1012]`}},
 		{"list for a mapping", service + "spec: []\n", []string{
-			`-:4:1: error: spec is a list where a mapping is expected [SVCC1012]`}},
+			`-:4:1: error: Service web: spec is a list where a mapping is expected [SVCC1012]`}},
 		{"type that decodes itself", service + "spec:\n  ports:\n  - port: 80\n    targetPort: [1]\n", []string{
-			`-:7:5: error: spec.ports[0].targetPort is a list where a whole number of 32 bits is expected [SVCC1012]`}},
+			`-:7:5: error: Service web: spec.ports[0].targetPort is a list where a whole number of 32 bits is expected [SVCC1012]`}},
 		{"wrong type in JSON", "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n\"},\n \"spec\":{\"podCIDRs\":[\"a\",\n 1]}}", []string{
-			`-:3:2: error: spec.podCIDRs[1] is a number where text is expected [SVCC1012]`}},
+			`-:3:2: error: Node n: spec.podCIDRs[1] is a number where text is expected [SVCC1012]`}},
 		{"twice", service + "---\n" + service + "---\nkind: Node\napiVersion: v1\nmetadata: {name: web}\n", []string{
 			`-:5:1: error: Service default/web is defined twice, first at -:1:1 [SVCC1014]; -:1:1`}},
 		{"twice by the default namespace", service + "---\n" + strings.Replace(service, "web", "web, namespace: default", 1), []string{
@@ -147,7 +147,7 @@ func TestFaults(t *testing.T) {
 			`-:4:1: error: not a Kubernetes object: it is not a mapping [SVCC1009]`,
 			`-:5:3: error: not a Kubernetes object: apiVersion and kind are missing [SVCC1009]`}},
 		{"old version", "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: web}\n", []string{
-			`-:1:1: warning: EndpointSlice of discovery.k8s.io/v1beta1 is not read [SVCC1016]`}},
+			`-:1:1: warning: EndpointSlice web: EndpointSlice of discovery.k8s.io/v1beta1 is not read [SVCC1016]`}},
 		{"a kind of that name elsewhere", "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: web}\n", nil},
 		{"broken YAML", service + "spec:\n  a: b: c\n---\n" + service, []string{
 			`-:5:3: error: broken YAML: mapping values are not allowed in this context [SVCC1005]`}},
@@ -168,9 +168,9 @@ func TestFaults(t *testing.T) {
 		{"broken JSON", "{\"apiVersion\": \"v1\",\n \"kind\" \"Service\"}", []string{
 			`-:2:9: error: broken JSON: invalid character '"' after object key [SVCC1006]`}},
 		{"a name of another line", "apiVersion: v1\nkind: Node\nmetadata: {name: \"a\\n-A\", x: 1}\n", []string{
-			`-:3:27: warning: unknown field "x" in metadata [SVCC1013]`}},
+			`-:3:27: warning: Node "a\n-A": unknown field "x" in metadata [SVCC1013]`}},
 		{"merge keys", "apiVersion: v1\nkind: Node\nmetadata: &m {name: n1}\nspec:\n  <<: &s {podCIDR: a,\n    podd: b}\n", []string{
-			`-:6:5: warning: unknown field "podd" in spec [SVCC1013]`}},
+			`-:6:5: warning: Node n1: unknown field "podd" in spec [SVCC1013]`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSkipsAndCounts(t *testing.T) {
 
 func TestProxyConfig(t *testing.T) {
 	set, diags := loadText("apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\niptables:\n  masqueradeBit: 7\n  syncPeriod: 30s\n  typo: 1\n")
-	want := []string{`-:7:3: warning: unknown field "typo" in iptables [SVCC1013]`}
+	want := []string{`-:7:3: warning: KubeProxyConfiguration: unknown field "typo" in iptables [SVCC1013]`}
 	if d := cmp.Diff(want, told(diags)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}

@@ -46,6 +46,14 @@ func TestMerges(t *testing.T) {
 			t.Errorf("%s: %v", name, list)
 		}
 	}
+	// A file without a word in it is refused as any such path is.
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte("# nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, list := LoadConfig(path, nil); len(list) != 1 || list[0].Code != diag.NothingFound {
+		t.Errorf("empty: %v", list)
+	}
 }
 
 // A value of a wrong type hides nothing else of its object, which is Broken; what the
@@ -154,7 +162,6 @@ func TestLoadConfig(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"empty":      "",
 		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters: []\n",
 		"misspelt":   strings.Replace(proxyConfig, "Configuration", "Config", 1),
 		"other map":  "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n",
