@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -84,12 +85,9 @@ func (w *walker) byName() []int32 {
 	for i := range out {
 		out[i] = int32(i)
 	}
-	key := func(c int32) string { return w.rs.chains[c].table + " " + w.rs.chains[c].name }
-	slices.SortFunc(out, func(a, b int32) int {
-		if key(a) < key(b) {
-			return -1
-		}
-		return 1
+	slices.SortFunc(out, func(i, j int32) int {
+		a, b := w.rs.chains[i], w.rs.chains[j]
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name))
 	})
 	return out
 }

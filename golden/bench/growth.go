@@ -51,6 +51,15 @@ var growths = []growth{
 // printGrowth measures each command at each size, and says which take more than the
 // goal's times the CPU of a size four times smaller.
 func printGrowth(out io.Writer) error {
+	dir, err := os.MkdirTemp("", "svcc-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	svcc := filepath.Join(dir, "svcc")
+	if out, err := exec.Command("go", "build", "-o", svcc, "./cmd/svcc").CombinedOutput(); err != nil {
+		return fmt.Errorf("building svcc: %w: %s", err, out)
+	}
 	for _, g := range growths {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintf(w, "%s\t", g.name)
@@ -58,7 +67,7 @@ func printGrowth(out io.Writer) error {
 			fmt.Fprintf(w, "%d\tx\t", n)
 		}
 		fmt.Fprintf(w, "\n")
-		rows, err := g.measure()
+		rows, err := g.measure(svcc)
 		if err != nil {
 			return err
 		}
@@ -89,18 +98,14 @@ func (g growth) print(w io.Writer, name string, row []time.Duration) {
 	fmt.Fprintf(w, "goal x %.0f\t%s\t\n", g.goal, verdict)
 }
 
-// measure gives the CPU time of each command at each size.
-func (g growth) measure() ([][]time.Duration, error) {
+// measure gives the CPU time of each command at each size; svcc is the binary.
+func (g growth) measure(svcc string) ([][]time.Duration, error) {
 	rows := make([][]time.Duration, len(commands))
 	dir, err := os.MkdirTemp("", "svcc-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	svcc := filepath.Join(dir, "svcc")
-	if out, err := exec.Command("go", "build", "-o", svcc, "./cmd/svcc").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building svcc: %w: %s", err, out)
-	}
 	for _, n := range g.sizes {
 		f := files{svcc, filepath.Join(dir, fmt.Sprint(n)), filepath.Join(dir, fmt.Sprint(n, "-next")), filepath.Join(dir, "rules")}
 		if err := write(f.now, g.large(n)); err != nil {
