@@ -42,7 +42,7 @@ func walkerOf(t *testing.T, f ir.Family, text string) emit.Walker {
 // shown are the service ports of which all probes together show a difference.
 func shown(t *testing.T, p *ir.Program, w emit.Walker) []string {
 	t.Helper()
-	r, err := CompareLive([]*ir.Program{p}, map[ir.Family]emit.Walker{p.Family: w}, nil)
+	r, err := CompareLive([]*ir.Program{p}, map[ir.Family]emit.Walker{p.Family: w}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"svcc/emit"
 	"svcc/ir"
@@ -22,10 +23,15 @@ type Rule struct {
 // CompareLive tells what an apply of Programs would change on a node: rules are
 // those that would come and go, live walks the node's rules of each family, nil
 // where there are none. Its report is of the same form as Compare's; the reason
-// of a service port is that rules of it differ. It fails if the node's rules
-// cannot be followed.
-func CompareLive(wanted []*ir.Program, live map[ir.Family]emit.Walker, rules []Rule) (*Report, error) {
-	r := &Report{Changes: []Change{}, Rules: chainsOf(rules)}
+// of a service port is that rules of it differ. Rules of Services that a side left
+// out are not compared. It fails if the node's rules cannot be followed.
+func CompareLive(wanted []*ir.Program, live map[ir.Family]emit.Walker, rules []Rule, sides []Side) (*Report, error) {
+	out := leftOut(sides)
+	rules = slices.DeleteFunc(slices.Clone(rules), func(x Rule) bool {
+		service, _, _ := strings.Cut(x.Service, ":")
+		return out[service]
+	})
+	r := &Report{Changes: []Change{}, Rules: chainsOf(rules), Sides: sides}
 	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
 		l := liveFamily{family: f, changes: map[string]*Change{}}
 		for _, x := range rules {

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -162,13 +161,10 @@ func more(w io.Writer, n int, what string) {
 	}
 }
 
-// JSON writes the report for programs.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+// Document is the report for programs, as encoding/json prints it.
+func (r *Report) Document() any {
+	return struct {
 		Same bool `json:"same"`
 		*Report
-	}{r.Same() && r.uncompared() == 0, r})
+	}{r.Same() && r.uncompared() == 0, r}
 }

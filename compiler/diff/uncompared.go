@@ -26,12 +26,7 @@ type Uncompared struct {
 // LeaveOut takes from both sides' Programs the Services that could not be compiled on
 // one of them: they would look as if they came or went.
 func LeaveOut(sides []Side, programs ...[]*ir.Program) {
-	out := map[string]bool{}
-	for _, s := range sides {
-		for _, u := range s.LeftOut {
-			out[u.Service] = true
-		}
-	}
+	out := leftOut(sides)
 	for _, list := range programs {
 		for _, p := range list {
 			p.Services = slices.DeleteFunc(slices.Clone(p.Services), func(s *ir.ServicePort) bool { return out[s.Service()] })
@@ -39,16 +34,18 @@ func LeaveOut(sides []Side, programs ...[]*ir.Program) {
 	}
 }
 
-// uncompared counts the Services that were left out of some side.
-func (r *Report) uncompared() int {
-	names := map[string]bool{}
-	for _, s := range r.Sides {
+// leftOut are the Services that were left out of some side, as "ns/name".
+func leftOut(sides []Side) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range sides {
 		for _, u := range s.LeftOut {
-			names[u.Service] = true
+			out[u.Service] = true
 		}
 	}
-	return len(names)
+	return out
 }
+
+func (r *Report) uncompared() int { return len(leftOut(r.Sides)) }
 
 // Nothing says that Services were left out, and none of either side was compiled:
 // nothing could be compared.

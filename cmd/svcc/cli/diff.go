@@ -53,7 +53,7 @@ func (d *diffCommand) run(cmd *cobra.Command, args []string) error {
 	write, ok := map[string]func(*diff.Report) error{
 		"text":     func(r *diff.Report) error { return r.Text(d.out, d.terminal(d.out)) },
 		"markdown": func(r *diff.Report) error { return r.Markdown(d.out) },
-		"json":     func(r *diff.Report) error { return r.JSON(d.out) },
+		"json":     func(r *diff.Report) error { return printDocument(d.out, "diff", r.Document()) },
 	}[d.format]
 	if !ok {
 		return fmt.Errorf("--format %q is none of text, markdown, json", d.format)

@@ -33,16 +33,20 @@ func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Repo
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	var sides []diff.Side
+	if wanted.compiled != nil {
+		wanted.compiled.Side = "new"
+		sides = append(sides, *wanted.compiled)
+	}
+	if r := (&diff.Report{Changes: []diff.Change{}, Sides: sides}); r.Nothing() {
+		return r, nil
+	}
 	live, rules, err := liveRules(ctx, wanted.ruleset, state.At(d.stateDir), apply.Exec{Limit: d.tool})
 	if err != nil {
 		return nil, err
 	}
-	r, err := diff.CompareLive(wanted.programs, live, rules)
+	r, err := diff.CompareLive(wanted.programs, live, rules, sides)
 	if err == nil {
-		if wanted.compiled != nil {
-			wanted.compiled.Side = "new"
-			r.Sides = append(r.Sides, *wanted.compiled)
-		}
 		d.onlyNames(r)
 	}
 	return r, err

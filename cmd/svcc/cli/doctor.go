@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -155,10 +154,7 @@ func readRuleset(path string) (*emit.Ruleset, error) {
 
 func (d *doctorCommand) show(r examined) error {
 	if d.asJSON {
-		enc := json.NewEncoder(d.out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return printDocument(d.out, "doctor", r)
 	}
 	for _, f := range r.Fixed {
 		fmt.Fprintf(d.out, "set %s, until the next boot\n", f)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -60,9 +59,7 @@ func statusCode(st apply.Status) int {
 
 func showStatus(w io.Writer, st apply.Status, asJSON, rules bool) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(st)
+		return printDocument(w, "status", st)
 	}
 	fmt.Fprintf(w, "%s: %s\n", st.Condition, diag.Plain(explain(st)))
 	for _, s := range st.Sysctls {
