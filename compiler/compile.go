@@ -207,6 +207,14 @@ func (r *Result) prove(u *Unit, backend emit.Backend) error {
 	return err
 }
 
+// Programs are the families' Programs.
+func (r *Result) Programs() (out []*ir.Program) {
+	for _, u := range r.Units {
+		out = append(out, u.Program)
+	}
+	return out
+}
+
 // Ruleset is the file that the result makes.
 func (r *Result) Ruleset(bare bool) (*emit.Ruleset, error) {
 	rs := &emit.Ruleset{Head: emit.Head{Mode: r.options.Mode, Node: r.node, Level: r.options.Level, Hooks: r.options.Hooks}}

@@ -23,6 +23,7 @@ type applyCommand struct {
 	engineFlags
 	unattended
 	unsealed bool
+	compiled *compiler.Result // nil where a ruleset was read
 }
 
 func newApply(s streams) *cobra.Command {
@@ -81,7 +82,10 @@ func (a *applyCommand) apply(ctx context.Context, e *apply.Engine, rs *emit.Rule
 		e.Options.ChangeMode = true
 	}
 	r, err := e.Apply(ctx, rs)
-	return a.outcome(a.streams, e, r, err)
+	if err = a.outcome(a.streams, e, r, err); err != nil {
+		return err
+	}
+	return leftOut(a.compiled)
 }
 
 // input gives the ruleset that the arguments mean, and tells the engine whose it
@@ -163,11 +167,10 @@ func (a *applyCommand) compile(args []string, node string, stdin io.Reader) (*em
 	if err := withInterfaces(&o); err != nil {
 		return nil, err
 	}
-	r, err := compile(o, a.diagnosticFlags, a.streams, nil)
-	if err != nil {
+	if a.compiled, err = compile(o, a.diagnosticFlags, a.streams, nil); err != nil {
 		return nil, err
 	}
-	return rulesetOf(r)
+	return rulesetOf(a.compiled)
 }
 
 func rulesetOf(r *compiler.Result) (*emit.Ruleset, error) {

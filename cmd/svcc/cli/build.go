@@ -87,7 +87,7 @@ func wrote(r *compiler.Result, to string) string {
 // leftOut is the exit code of what was done without Services that have errors: 0
 // would hide that they are missing.
 func leftOut(r *compiler.Result) error {
-	if len(r.Diagnostics.Errors()) > 0 {
+	if r != nil && len(r.Diagnostics.Errors()) > 0 {
 		return exit{code: exitFindings}
 	}
 	return nil
@@ -125,16 +125,20 @@ func compileOnly(o compiler.Options, d diagnosticFlags, s streams, observe compi
 // refuseRules tells a file of rules that stands where manifests belong; as YAML
 // it would only be called broken.
 func refuseRules(paths []string) error {
-	for _, p := range paths {
-		i, err := os.Stat(p)
-		if err != nil || !i.Mode().IsRegular() {
-			continue
-		}
-		if head, err := readHead(p); err == nil && emit.IsRules(head) {
-			return fmt.Errorf("%s holds rules, where manifests are expected; a ruleset stands alone", p)
-		}
+	if i := slices.IndexFunc(paths, holdsRules); i >= 0 {
+		return fmt.Errorf("%s holds rules, where manifests are expected; a ruleset stands alone", paths[i])
 	}
 	return nil
+}
+
+// holdsRules says that a path is a file of rules; - is not looked into.
+func holdsRules(path string) bool {
+	i, err := os.Stat(path)
+	if err != nil || !i.Mode().IsRegular() {
+		return false
+	}
+	head, err := readHead(path)
+	return err == nil && emit.IsRules(head)
 }
 
 func readHead(path string) ([]byte, error) {

@@ -239,9 +239,7 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 		return err
 	}
 	s.compiled = sideOf(r.Summary)
-	for _, u := range r.Units {
-		s.programs = append(s.programs, u.Program)
-	}
+	s.programs = r.Programs()
 	s.ruleset, err = rulesetOf(r)
 	return err
 }

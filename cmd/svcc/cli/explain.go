@@ -96,6 +96,7 @@ func (e *explainCommand) run(name string, paths []string) error {
 	about := mentioning(r.Diagnostics, m[1])
 	e.verbose = !e.quiet
 	e.show(e.out, about)
+	e.closing(e.err, r, "")
 	if !found {
 		return exit{exitFindings, fmt.Errorf("no rules are made for %s: the input has no such Service, or it is left out (see the findings, if any)", name)}
 	}

@@ -112,6 +112,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newBuild(s), newVerify(s), newTrace(s), newLint(s), newPasses(s), newVersion(s))
 	root.AddCommand(newDiff(s), newExplain(s), newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
 	root.AddCommand(newDoctor(s), newWatchdog(s))

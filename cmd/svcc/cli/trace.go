@@ -1,13 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +30,7 @@ func newTrace(s streams) *cobra.Command {
 	var d diagnosticFlags
 	var t traceFlags
 	cmd := &cobra.Command{
-		Use:   "trace PATH...|RULES --from pod|node|outside|IP --to IP:PORT[/PROTO]",
+		Use:   "trace PATH...|RULES --from pod|node|outside|IP --to IP:PORT[/PROTO]|NS/NAME[:PORT]",
 		Short: "Show a packet's way through the rules",
 		Long: "Show the way of one packet, hook by hook, through the rules that the manifests make, or through RULES: a ruleset file or\n" +
 			"what tools print of a node (see svcc verify --help). A choice by chance, or a virtual server's, is followed on every branch, with\n" +
@@ -43,19 +42,23 @@ func newTrace(s streams) *cobra.Command {
 				return err
 			}
 			o.Stdin = s.in
-			dst, proto, err := parseDestination(t.to)
+			to, err := parseDestination(t.to)
 			if err != nil {
 				return fmt.Errorf("--to: %w", err)
 			}
-			walker, p, err := walkerFor(args, o, d, s, ir.FamilyOf(dst.Addr()))
+			to.client, _ = netip.ParseAddr(cmp.Or(t.source, t.from))
+			walker, p, r, err := walkerFor(args, o, d, s, &to)
 			if err != nil {
 				return err
 			}
-			packet, host, err := t.packet(p, dst, proto)
+			packet, host, err := t.packet(p, to.at, to.proto)
 			if err != nil {
 				return err
 			}
-			return showTrace(s.out, walker, packet, host, p.Options.Virtual != nil)
+			if err := showTrace(s.out, walker, packet, host, p.Options.Virtual != nil); err != nil {
+				return err
+			}
+			return leftOut(r)
 		},
 	}
 	c.register(cmd.Flags())
@@ -67,7 +70,7 @@ func newTrace(s streams) *cobra.Command {
 func (t *traceFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.from, "from", "", "who sends: pod, node, outside, or an address that comes in from outside or from the pods")
-	f.StringVar(&t.to, "to", "", "IP:PORT or [IP]:PORT, with /udp or /sctp if it is not tcp")
+	f.StringVar(&t.to, "to", "", "IP:PORT or [IP]:PORT, with /udp or /sctp if it is not tcp; or a Service, NS/NAME or NS/NAME:PORT")
 	f.StringVar(&t.in, "in", "", "the interface of entry (default: one that fits --from)")
 	f.StringVar(&t.source, "source", "", "the source address, where --from is a word")
 	f.StringVar(&t.state, "state", "new", "new, established, related, invalid")
@@ -77,50 +80,49 @@ func (t *traceFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagRequired("to")
 }
 
-// parseDestination reads IP:PORT[/PROTO].
-func parseDestination(s string) (netip.AddrPort, ir.Protocol, error) {
-	dst, name, found := strings.Cut(s, "/")
-	if !found {
-		name = "tcp"
-	}
-	proto, err := ir.ParseProtocol(name)
-	if err != nil {
-		return netip.AddrPort{}, 0, err
-	}
-	a, err := netip.ParseAddrPort(dst)
-	if err != nil {
-		return netip.AddrPort{}, 0, fmt.Errorf("%q is not IP:PORT", dst)
-	}
-	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), proto, nil
-}
-
-// walkerFor reads one RULES file, or compiles manifests. The Program tells
-// about the node; for RULES it has only what the flags say.
-func walkerFor(args []string, o compiler.Options, d diagnosticFlags, s streams, f ir.Family) (emit.Walker, *ir.Program, error) {
-	if len(args) == 1 && args[0] != "-" {
-		if text, err := os.ReadFile(args[0]); err == nil && emit.IsRules(text) {
-			r, err := parseRules(args[0], text)
-			if err != nil {
-				return nil, nil, err
-			}
-			if r.walkers[f] == nil {
-				return nil, nil, fmt.Errorf("%s has no rules for %s", args[0], f)
-			}
-			p, err := r.facts(o, f)
-			return r.walkers[f], p, err
-		}
+// walkerFor reads one RULES file, or compiles manifests, and finds the destination's
+// address. The Program tells about the node; for RULES it has only what the flags
+// say, and the result is nil.
+func walkerFor(args []string, o compiler.Options, d diagnosticFlags, s streams, to *destination) (emit.Walker, *ir.Program, *compiler.Result, error) {
+	if len(args) == 1 && holdsRules(args[0]) {
+		w, p, err := walkerOf(args[0], o, to)
+		return w, p, nil, err
 	}
 	o.NoProof = false
 	r, err := compile(o, d, s, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	if err := to.resolve(r.Programs()); err != nil {
+		return nil, nil, nil, fmt.Errorf("--to: %w", err)
+	}
+	f := ir.FamilyOf(to.at.Addr())
 	for _, u := range r.Units {
 		if u.Family == f {
-			return u.Walker, u.Program, nil
+			return u.Walker, u.Program, r, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("the manifests have no service in %s", f)
+	return nil, nil, nil, fmt.Errorf("the manifests have no service in %s", f)
+}
+
+// walkerOf reads a RULES file.
+func walkerOf(path string, o compiler.Options, to *destination) (emit.Walker, *ir.Program, error) {
+	r, err := readRules(path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(r.programs) == 0 && to.service != "" {
+		return nil, nil, fmt.Errorf("--to: %s does not know Services by name: give IP:PORT", path)
+	}
+	if err := to.resolve(r.programs); err != nil {
+		return nil, nil, fmt.Errorf("--to: %w", err)
+	}
+	f := ir.FamilyOf(to.at.Addr())
+	if r.walkers[f] == nil {
+		return nil, nil, fmt.Errorf("%s has no rules for %s", path, f)
+	}
+	p, err := r.facts(o, f)
+	return r.walkers[f], p, err
 }
 
 // packet makes the packet and the host that the flags describe.

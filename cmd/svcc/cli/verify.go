@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,9 @@ func newVerify(s streams) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return errors.New("RULES and at least one PATH are needed")
+			}
+			if err := inOrder(args[0], args[1:]); err != nil {
+				return err
 			}
 			o, err := c.options(args[1:], "")
 			if err != nil {
@@ -101,6 +105,20 @@ func (v *verifier) verify(r *compiler.Result, o compiler.Options) error {
 	}
 	if bad {
 		return exit{code: exitFindings}
+	}
+	return leftOut(r)
+}
+
+// inOrder refuses RULES and PATHs that stand the wrong way round.
+func inOrder(rules string, paths []string) error {
+	if holdsRules(rules) {
+		return nil
+	}
+	if i := slices.IndexFunc(paths, holdsRules); i >= 0 {
+		return fmt.Errorf("RULES comes first, then the manifests: svcc verify %s %s", paths[i], rules)
+	}
+	if info, err := os.Stat(rules); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory, where a file of rules is expected: RULES comes first, then the manifests", rules)
 	}
 	return nil
 }
