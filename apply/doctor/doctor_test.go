@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/doctor"
 	"svcc/apply/ipvs"
+	"svcc/emit"
 	"svcc/ir"
 )
 
@@ -117,6 +119,21 @@ func program(f ir.Family) *ir.Program {
 // both is what a node with both families does.
 func both() []*ir.Program { return []*ir.Program{program(ir.IPv4), program(ir.IPv6)} }
 
+// promising is a ruleset in force that has a Program.
+func promising(t *testing.T, p *ir.Program) *emit.Ruleset {
+	t.Helper()
+	p.Options.MasqueradeMark = 0x4000
+	var b strings.Builder
+	if err := p.Print(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables"}, Programs: []string{b.String()}}
+	if _, err := rs.ReadPrograms(); err != nil {
+		t.Fatal(err)
+	}
+	return rs
+}
+
 // amiss gives what is not ok: "id state".
 func amiss(findings []doctor.Finding) (out []string) {
 	for _, f := range findings {
@@ -206,7 +223,11 @@ func TestFindings(t *testing.T) {
 			n.write("proc/sys/net/ipv6/conf/all/forwarding", "0\n")
 			n.Programs = n.Programs[:1]
 		}, nil, ""},
-		{"no route_localnet", func(n *node) { n.write("proc/sys/net/ipv4/conf/all/route_localnet", "0\n") }, []string{"sysctl.route_localnet fail"}, "route_localnet=1"},
+		{"no route_localnet before an apply that sets it", func(n *node) { n.write("proc/sys/net/ipv4/conf/all/route_localnet", "0\n") }, nil, ""},
+		{"no route_localnet any more", func(n *node) {
+			n.write("proc/sys/net/ipv4/conf/all/route_localnet", "0\n")
+			n.InForce = promising(n.T, n.Programs[0])
+		}, []string{"sysctl.route_localnet fail"}, "route_localnet=1"},
 		{"no route_localnet, no localhost node ports", func(n *node) {
 			n.write("proc/sys/net/ipv4/conf/all/route_localnet", "0\n")
 			n.Programs[0].Options.LocalhostNodePorts = false
@@ -246,8 +267,12 @@ func TestFindings(t *testing.T) {
 			if diff := cmp.Diff(c.want, amiss(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%+v", diff, got)
 			}
-			if doctor.Fine(got) != (len(c.want) == 0) {
-				t.Errorf("Fine is %v", doctor.Fine(got))
+			if doctor.Works(got, true) != (len(c.want) == 0) {
+				t.Errorf("strictly, it works: %v", doctor.Works(got, true))
+			}
+			grave := slices.ContainsFunc(c.want, func(w string) bool { return !strings.HasSuffix(w, " warn") })
+			if doctor.Works(got, false) == grave {
+				t.Errorf("it works: %v", doctor.Works(got, false))
 			}
 			checkAdvice(t, got, c.todo)
 		})

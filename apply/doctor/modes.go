@@ -36,6 +36,15 @@ func (x *examination) recorded() string {
 	return x.InForce.Head.Mode
 }
 
+// promised are the Programs of the ruleset in force, as far as they can be read.
+func (x *examination) promised() []*ir.Program {
+	if x.InForce == nil {
+		return nil
+	}
+	programs, _ := x.InForce.ReadPrograms()
+	return programs
+}
+
 // serversLeft looks for virtual servers beside iptables mode.
 func (x *examination) serversLeft() Finding {
 	const id = "modes"

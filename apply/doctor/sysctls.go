@@ -41,14 +41,23 @@ func (x *examination) virtualSettings() []Finding {
 			continue
 		}
 		id := "sysctl." + strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(s.Name, "net/ipv4/"), "conf/all/"), "/", ".")
-		now, err := sysctl.Get(x.Root, s.Name)
-		if x.recorded() != modeIPVS && (err == nil && now != s.Value || errors.Is(err, fs.ErrNotExist)) {
-			out = append(out, ok(id, fmt.Sprintf("svcc apply sets %s to %s", dotted(s.Name), s.Value)))
+		if x.recorded() != modeIPVS && x.applySets(s) {
+			out = append(out, willBeSet(id, s))
 			continue
 		}
 		out = append(out, x.setting(id, Fail, s, Finding{ID: id, State: Fail, Text: "there is no " + dotted(s.Name), Todo: "modprobe ip_vs; is /proc/sys mounted?"}))
 	}
 	return out
+}
+
+// applySets says that a setting is not as svcc apply makes it.
+func (x *examination) applySets(s sysctl.Sysctl) bool {
+	now, err := sysctl.Get(x.Root, s.Name)
+	return err == nil && now != s.Value || errors.Is(err, fs.ErrNotExist)
+}
+
+func willBeSet(id string, s sysctl.Sysctl) Finding {
+	return ok(id, fmt.Sprintf("svcc apply sets %s to %s", dotted(s.Name), s.Value))
 }
 
 // setting compares one setting. missing is what it means that the kernel has
@@ -92,14 +101,20 @@ func (x *examination) bridge(f ir.Family) Finding {
 	return x.setting(id, Warn, want, ok(id, "br_netfilter is not loaded; it is needed only where pods share a bridge"))
 }
 
+// localnet is set by svcc apply: until the ruleset in force needs it, it is no fault
+// that it is not.
 func (x *examination) localnet() Finding {
 	const id = "sysctl.route_localnet"
+	is := func(s sysctl.Sysctl) bool { return s.Name == sysctl.RouteLocalnet }
 	needed := sysctl.Needed(x.Root, x.Programs)
-	i := slices.IndexFunc(needed, func(s sysctl.Sysctl) bool { return s.Name == sysctl.RouteLocalnet })
+	i := slices.IndexFunc(needed, is)
 	if i < 0 {
 		return ok(id, "no node port that is known answers at 127.0.0.1")
 	}
 	want := needed[i]
+	if !slices.ContainsFunc(sysctl.Needed(x.Root, x.promised()), is) && x.applySets(want) {
+		return willBeSet(id, want)
+	}
 	want.Why = "node ports do not answer at 127.0.0.1"
 	return x.setting(id, Fail, want, Finding{ID: id, State: Unknown, Text: "there is no " + dotted(want.Name), Todo: "is /proc/sys mounted?"})
 }

@@ -27,6 +27,7 @@ type doctorCommand struct {
 	schedulers                  []string
 	tool                        time.Duration
 	fix, asJSON, verbose, table bool
+	strict                      bool
 }
 
 func newDoctor(s streams) *cobra.Command {
@@ -35,7 +36,8 @@ func newDoctor(s streams) *cobra.Command {
 		Use:   "doctor [RULESET]",
 		Short: "Say what on this node keeps rules from working, and what to do",
 		Long: "Look at this node's tools, kernel, settings and other rules, for what RULESET asks of it, or else the ruleset that was applied last.\n" +
-			"Nothing is changed but, with --fix, the settings that were named. Exit code 0: all is fine; 1: there are findings.",
+			"Nothing is changed but, with --fix, the settings that were named. Exit code 0: nothing fails;\n" +
+			"1: something does, or could not be looked at; with --strict, or there are warnings.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
 	}
@@ -47,6 +49,7 @@ func newDoctor(s streams) *cobra.Command {
 	f.BoolVar(&d.fix, "fix", false, "set the settings (sysctl) that are named, until the next boot")
 	f.BoolVar(&d.asJSON, "json", false, "print JSON")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "show what is fine as well")
+	f.BoolVar(&d.strict, "strict", false, "exit code 1 for warnings as well")
 	f.BoolVar(&d.table, "list", false, "list the checks instead")
 	return cmd
 }
@@ -76,7 +79,7 @@ func (d *doctorCommand) run(cmd *cobra.Command, args []string) error {
 	if err := d.show(r); err != nil {
 		return err
 	}
-	if !doctor.Fine(r.Findings) {
+	if !doctor.Works(r.Findings, d.strict) {
 		return exit{code: exitFindings}
 	}
 	return nil
