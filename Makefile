@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
+.PHONY: help build demo test kill conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ golden: ## write anew what golden cases derive from the compiler (never their tr
 
 kernel: ## only the tests that send packets through a kernel (root)
 	$(GO) test -count=1 -timeout $(TIMEOUT) -run Kernel ./...
+
+kill: ## runs killed at every call of a tool and at many moments, of which make test takes a few (root, 10 minutes)
+	SVCC_ALL=1 $(GO) test -count=1 -v -timeout 2h -run 'Killed|ToldToStop' ./apply
 
 fuzz: ## each fuzz target for FUZZTIME (default 2m)
 	@set -e; for pkg in $$($(GO) list ./...); do \

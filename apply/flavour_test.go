@@ -83,13 +83,13 @@ func TestKernelFlavourChangedAfterACrash(t *testing.T) {
 		empty := other.save()
 		n.to(oldState(t))
 		file := n.file("new.rules", newState(t))
-		_, calls, _ := n.child(job{Ruleset: file}, nil)
+		calls := len(n.child(job{Ruleset: file}, nil).calls)
 		n.to(oldState(t))
 		for call := calls; ; call-- {
 			if call == 0 {
 				t.Fatal("no crash left a journal")
 			}
-			status, _, _ := n.child(job{Ruleset: file, Call: call, When: "before"}, nil)
+			status := n.child(job{Ruleset: file, Call: call, When: "before"}, nil).status
 			if j, err := n.engine().State.Journal(); status.Signal() == syscall.SIGKILL && err == nil && j != nil {
 				break
 			}

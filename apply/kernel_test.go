@@ -1,11 +1,13 @@
 package apply_test
 
 import (
+	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"svcc/apply"
+	"svcc/apply/iptables"
 	"svcc/golden/lab"
 )
 
@@ -32,31 +35,68 @@ func crashes(n *node) (states map[string]map[string]string, newFile string) {
 func TestKernelKilledAtAnyCall(t *testing.T) {
 	eachFlavour(t, func(t *testing.T, n *node) {
 		states, file := crashes(n)
-		_, calls, _ := n.child(job{Ruleset: file}, nil)
-		if calls < 12 || n.is(states) != "new" {
-			t.Fatalf("%d calls", calls)
+		did := n.child(job{Ruleset: file}, nil)
+		if len(did.calls) < 12 || n.is(states) != "new" {
+			t.Fatalf("%d calls", len(did.calls))
 		}
 		halfMade := 0
-		for call := 1; call <= calls; call++ {
-			for _, when := range []string{"before", "during", "after"} {
-				if call < calls/2 && when != "after" {
-					continue // nothing is written or journalled yet
-				}
-				n.to(oldState(t))
-				name := fmt.Sprintf("killed %s call %d", when, call)
-				if status, _, _ := n.child(job{Ruleset: file, Call: call, When: when}, nil); status.Signal() != syscall.SIGKILL {
-					t.Fatalf("%s: %v", name, status)
-				}
-				if n.checkKilled(name, states) {
-					halfMade++
-				}
-				n.mend(name, []string{"refused", "new", "old"}[call%3], states)
+		for i, k := range kills(did.calls) {
+			n.to(oldState(t))
+			name := fmt.Sprintf("killed %s call %d", k.When, k.Call)
+			k.Ruleset = file
+			if status := n.child(k, nil).status; status.Signal() != syscall.SIGKILL {
+				t.Fatalf("%s: %v", name, status)
 			}
+			if n.checkKilled(name, states) {
+				halfMade++
+			}
+			n.mend(name, []string{"refused", "new", "old"}[i%3], states)
 		}
 		if halfMade == 0 {
 			t.Error("no crash left the tables in different states")
 		}
 	})
+}
+
+// kills are where to kill a run that makes these calls: before, during and after
+// each that writes or reads back, and after each of those before them, by which
+// nothing is written or journalled yet. Unless all are asked for, it is the last
+// call of each kind, but every one that writes.
+func kills(calls []call) (out []job) {
+	first := slices.IndexFunc(calls, func(c call) bool { return c.writes })
+	last := map[string]int{}
+	for i, c := range calls {
+		last[c.kind] = i
+	}
+	for i, c := range calls {
+		if !lab.All() && !c.writes && last[c.kind] != i {
+			continue
+		}
+		for _, when := range []string{"before", "during", "after"} {
+			if i >= first || when == "after" {
+				out = append(out, job{Call: i + 1, When: when})
+			}
+		}
+	}
+	return out
+}
+
+// A sample has each kind of call, and each way to be killed at one that writes.
+func TestKillsAreOfEachKind(t *testing.T) {
+	calls := []call{{kind: "version"}, {kind: "version"}, {kind: "test"}, {"write", true}, {"write", true}, {kind: "read"}, {kind: "read"}}
+	for all, want := range map[string]string{
+		"":  "after 2, after 3, before 4, during 4, after 4, before 5, during 5, after 5, before 7, during 7, after 7",
+		"1": "after 1, after 2, after 3, before 4, during 4, after 4, before 5, during 5, after 5, before 6, during 6, after 6, before 7, during 7, after 7",
+	} {
+		t.Setenv("SVCC_ALL", all)
+		var got []string
+		for _, k := range kills(calls) {
+			got = append(got, fmt.Sprintf("%s %d", k.When, k.Call))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("SVCC_ALL=%s: %s, want %s", all, strings.Join(got, ", "), want)
+		}
+	}
 }
 
 // checkKilled holds status to what is there.
@@ -65,7 +105,7 @@ func (n *node) checkKilled(name string, states map[string]map[string]string) (ha
 	// The tool dies with the process, but may take a moment to be gone, and
 	// then, just forked, hold its lock. In the kernel it cannot be interrupted
 	// while it waits for others who write.
-	const patience = time.Minute
+	const patience = 10 * time.Minute // else it hangs
 	for deadline := time.Now().Add(patience); n.engine().State.Busy() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
@@ -120,21 +160,30 @@ func (n *node) mend(name, next string, states map[string]map[string]string) {
 	}
 }
 
-// moments is how often a run is interrupted at random while it writes.
-const moments = 50
+// moments are at random within the phase in which a run writes; few of many, unless
+// all are asked for.
+func (n *node) moments(file string, seed uint64, few, many int) (out []time.Duration) {
+	n.to(oldState(n.t))
+	phase := n.child(job{Ruleset: file}, nil).writing
+	if lab.All() {
+		few = many
+	}
+	random := rand.New(rand.NewPCG(seed, seed+1))
+	for range few {
+		out = append(out, time.Duration(random.Int64N(int64(phase))))
+	}
+	return out
+}
 
 // The same at random moments from the first write on, and with a signal that
 // svcc can answer: then it has put back what it wrote, or is done.
 func TestKernelKilledAtRandom(t *testing.T) {
 	eachFlavour(t, func(t *testing.T, n *node) {
 		states, file := crashes(n)
-		random := rand.New(rand.NewPCG(1, 2))
-		phase := n.writePhase(file)
-		for i := range moments {
+		for i, after := range n.moments(file, 1, 6, 50) {
 			n.to(oldState(t))
-			after := time.Duration(random.Int64N(int64(phase)))
 			name := fmt.Sprintf("killed %s after it began to write", after)
-			status, _, _ := n.child(job{Ruleset: file}, signalIn(after, syscall.SIGKILL))
+			status := n.child(job{Ruleset: file}, signalIn(after, syscall.SIGKILL)).status
 			if status.Exited() && status.ExitStatus() != 0 {
 				t.Fatalf("%s: %v", name, status)
 			}
@@ -147,34 +196,29 @@ func TestKernelKilledAtRandom(t *testing.T) {
 func TestKernelToldToStop(t *testing.T) {
 	eachFlavour(t, func(t *testing.T, n *node) {
 		states, file := crashes(n)
-		random := rand.New(rand.NewPCG(3, 4))
-		phase := n.writePhase(file)
-		ends := map[string]int{}
-		for range 20 {
+		told := func(name string, j job, meanwhile func(*os.Process)) (end string) {
 			n.to(oldState(t))
-			after := time.Duration(random.Int64N(int64(phase)))
-			status, _, _ := n.child(job{Ruleset: file}, signalIn(after, syscall.SIGTERM))
-			got := n.is(states)
+			j.Ruleset = file
+			status := n.child(j, meanwhile).status
+			end = n.is(states)
 			want := map[int]string{0: "new", 3: "old"}[status.ExitStatus()]
-			if got == "" || got != want {
-				t.Errorf("told to stop after %s: %q with %v", after, got, status)
+			if end == "" || end != want {
+				t.Errorf("told to stop %s: %q with %v", name, end, status)
 			}
 			if j, err := n.engine().State.Journal(); j != nil || err != nil {
-				t.Errorf("told to stop after %s: a journal is left: %v", after, err)
+				t.Errorf("told to stop %s: a journal is left: %v", name, err)
 			}
-			ends[got]++
+			return end
 		}
-		if ends["old"] == 0 {
-			t.Errorf("%v", ends)
+		calls := n.child(job{Ruleset: file}, nil).calls
+		first := slices.IndexFunc(calls, func(c call) bool { return c.writes }) + 1
+		if end := told("in the first write", job{Call: first, When: "during", Stop: true}, nil); end != "old" {
+			t.Errorf("told to stop in the first of two writes, it ended in %q", end)
+		}
+		for _, after := range n.moments(file, 3, 4, 20) {
+			told(fmt.Sprintf("after %s", after), job{}, signalIn(after, syscall.SIGTERM))
 		}
 	})
-}
-
-// writePhase is how long a run takes from the first write to its end.
-func (n *node) writePhase(file string) time.Duration {
-	n.to(oldState(n.t))
-	_, _, phase := n.child(job{Ruleset: file}, nil)
-	return phase
 }
 
 func signalIn(d time.Duration, s os.Signal) func(*os.Process) {
@@ -211,15 +255,12 @@ func TestKernelRemoveHalfMade(t *testing.T) {
 	eachFlavour(t, func(t *testing.T, n *node) {
 		clean := n.save()
 		states, file := crashes(n)
-		_, calls, _ := n.child(job{Ruleset: file}, nil)
-		found := false
-		for call := calls; call > 0 && !found; call-- {
-			n.to(oldState(t))
-			n.child(job{Ruleset: file, Call: call, When: "after"}, nil)
-			found = n.is(states) == ""
-		}
-		if !found {
-			t.Fatal("no crash left the tables in different states")
+		calls := n.child(job{Ruleset: file}, nil).calls
+		first := slices.IndexFunc(calls, func(c call) bool { return c.writes }) + 1
+		n.to(oldState(t))
+		n.child(job{Ruleset: file, Call: first, When: "after"}, nil)
+		if got := n.is(states); got != "" {
+			t.Fatalf("a crash after the first of two writes left the tables %s", got)
 		}
 		n.to(nil)
 		n.is(map[string]map[string]string{"clean": clean})
@@ -239,7 +280,8 @@ func TestKernelHeldLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	mustFail(t, to(background, n.engine(), newState(t)), apply.ErrLocked)
+	short := func(e *apply.Engine) { e.Target.(*iptables.Target).LockTimeout = time.Second }
+	mustFail(t, to(background, n.engine(short), newState(t)), apply.ErrLocked)
 	if waited := time.Since(begun); waited < 900*time.Millisecond {
 		t.Errorf("waited only %s", waited)
 	}
@@ -326,38 +368,80 @@ func TestKernelSecondRunWritesNothing(t *testing.T) {
 		lab.Need(t, err)
 		return string(out)
 	}
+	events := monitor(t)
 	before := handles()
-	monitor := exec.Command("nft", "monitor")
-	events := &strings.Builder{}
-	monitor.Stdout = events
-	if err := monitor.Start(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(200 * time.Millisecond)
 	n.to(oldState(t))
-	marker := "add table ip end_of_test"
-	if out, err := exec.Command("nft", marker).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	time.Sleep(200 * time.Millisecond)
-	_ = monitor.Process.Kill()
-	_ = monitor.Wait()
-	if !strings.Contains(events.String(), "end_of_test") {
-		t.Fatalf("the watcher saw nothing at all: %q", events)
-	}
-	if got := strings.Count(events.String(), "# new generation"); got != 1 || strings.Contains(events.String(), "KUBE") {
-		t.Errorf("the watcher saw %q", events)
+	mark(t, "end_of_test")
+	got := events("end_of_test")
+	if strings.Count(got, "# new generation") != 1 || strings.Contains(got, "KUBE") {
+		t.Errorf("the watcher saw %q", got)
 	}
 	if exec.Command("nft", "delete table ip end_of_test").Run() != nil || handles() != before {
 		t.Error("rules were written anew")
 	}
 }
 
+// mark adds a table, for a watcher to see.
+func mark(t *testing.T, name string) {
+	t.Helper()
+	if out, err := exec.Command("nft", "add table ip "+name).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// monitor has the kernel's changes of rules watched from now on. It gives what is
+// told of them up to a mark and its generation.
+func monitor(t *testing.T) (until func(name string) string) {
+	t.Helper()
+	cmd := exec.Command("nft", "monitor")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := make(chan string, 10_000)
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text() + "\n"
+		}
+		close(lines)
+	}()
+	begun := false
+	for !begun { // it says nothing when it has begun to watch
+		mark(t, "begin_of_test")
+		select {
+		case <-lines:
+			begun = true
+		case <-time.After(100 * time.Millisecond):
+		}
+		if out, err := exec.Command("nft", "delete table ip begin_of_test").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	mark(t, "all_before")
+	t.Cleanup(func() { _ = exec.Command("nft", "delete table ip all_before").Run() })
+	until = func(name string) (said string) {
+		for !strings.Contains(said, name) || !strings.Contains(said[strings.LastIndex(said, name):], "# new generation") {
+			line, ok := <-lines
+			if !ok {
+				t.Fatalf("the watcher ended after %q", said)
+			}
+			said += line
+		}
+		return said
+	}
+	until("all_before")
+	return until
+}
+
 // Two processes at once: one waits, both end well.
 func TestKernelTwoAtOnce(t *testing.T) {
 	eachFlavour(t, func(t *testing.T, n *node) {
 		states, file := crashes(n)
-		n.child(job{Ruleset: file}, func(*os.Process) {
+		n.child(job{Ruleset: file, Hold: true}, func(*os.Process) {
 			if err := to(background, n.engine(func(e *apply.Engine) { e.Options.LockTimeout = 0 }), oldState(t)); err == nil || !strings.Contains(err.Error(), "another run") {
 				t.Errorf("while another is under way: %v", err)
 			}

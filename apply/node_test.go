@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -121,10 +122,10 @@ func (n *node) engine(with ...func(*apply.Engine)) *apply.Engine {
 
 func nodeEngine(path, flavour string, r apply.Runner) *apply.Engine {
 	return &apply.Engine{
-		Target:  &iptables.Target{Runner: r, Command: iptables.Flavour(flavour), LockTimeout: time.Second, Kernel: sums.Kernel{}},
+		Target:  &iptables.Target{Runner: r, Command: iptables.Flavour(flavour), LockTimeout: 10 * time.Minute, Kernel: sums.Kernel{}},
 		State:   state.At(path),
 		Log:     slog.New(slog.DiscardHandler),
-		Options: apply.Options{Mode: "iptables", Who: "tester", LockTimeout: 10 * time.Second, AllowShrink: true},
+		Options: apply.Options{Mode: "iptables", Who: "tester", LockTimeout: 10 * time.Minute, AllowShrink: true},
 	}
 }
 
@@ -170,6 +171,8 @@ type job struct {
 	State, Flavour, Ruleset string // Ruleset is a file; "" to remove
 	Call                    int    // kill itself at this call of a tool; 0 for never
 	When                    string // before, during, after
+	Stop                    bool   // tell itself to stop there, rather than kill
+	Hold                    bool   // wait at the first write until standard input ends
 }
 
 const jobVariable = "SVCC_TEST_JOB"
@@ -185,12 +188,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// run is the child process. It writes a line to standard output when the first
-// tool begins to write to the kernel, and at the end, how many tools there were.
+// run is the child process. It writes a line to standard output for each call of
+// a tool, and one when the first begins to write to the kernel.
 func (j job) run() int {
 	// As in the command, the signal is caught to the process's end.
 	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	k := &killing{job: j}
+	k := &killing{job: j, stopped: ctx.Done()}
 	e := nodeEngine(j.State, j.Flavour, k)
 	k.Exec.Started = func(pid int, in apply.Input) {
 		e.State.Child(pid)
@@ -207,7 +210,6 @@ func (j job) run() int {
 		}
 	}
 	err := to(ctx, e, rs)
-	fmt.Println("calls", k.calls)
 	switch {
 	case err == nil:
 		return 0
@@ -221,13 +223,38 @@ func (j job) run() int {
 // killing runs real tools and ends its own process at one of them.
 type killing struct {
 	apply.Exec
-	job   job
-	calls int
-	wrote bool
+	job     job
+	stopped <-chan struct{}
+	calls   int
+	wrote   bool
+}
+
+// call is a tool's, as a child tells of it.
+type call struct {
+	kind   string // alike for both families and all chains
+	writes bool   // to the node's kernel
+}
+
+func callOf(in apply.Input) call {
+	kind := strings.TrimPrefix(in.Tool, "ip6")
+	if in.Tool != kind {
+		kind = "ip" + kind
+	}
+	for _, a := range in.Args {
+		if strings.HasPrefix(a, "-") {
+			kind += " " + a
+		}
+	}
+	if in.Isolated {
+		kind += ", isolated"
+	}
+	return call{kind, strings.HasSuffix(in.Tool, "restore") && !in.Isolated && !slices.Contains(in.Args, "--test")}
 }
 
 func (k *killing) Run(ctx context.Context, in apply.Input) ([]byte, error) {
 	k.calls++
+	c := callOf(in)
+	fmt.Printf("call %v %s\n", c.writes, c.kind)
 	k.kill("before")
 	out, err := k.Exec.Run(ctx, in)
 	k.kill("after")
@@ -235,43 +262,41 @@ func (k *killing) Run(ctx context.Context, in apply.Input) ([]byte, error) {
 }
 
 func (k *killing) kill(when string) {
-	if k.calls == k.job.Call && k.job.When == when {
+	switch {
+	case k.calls != k.job.Call || k.job.When != when:
+	case k.job.Stop:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		<-k.stopped
+	default:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
 }
 
 func (k *killing) started(in apply.Input) {
-	if !k.wrote && strings.HasSuffix(in.Tool, "restore") && !in.Isolated && !slices.Contains(in.Args, "--test") {
+	if !k.wrote && callOf(in).writes {
 		k.wrote = true
 		fmt.Println("writing")
+		if k.job.Hold {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+		}
 	}
 	k.kill("during")
 }
 
+// childRun is what became of a child.
+type childRun struct {
+	status  syscall.WaitStatus
+	calls   []call
+	writing time.Duration // how long it lived after it began to write
+}
+
 // child runs a job. meanwhile, if not nil, is called when the job begins to
-// write. It gives what the job ended with, how many tools it ran if it says so,
-// and how long it lived after it began to write.
-func (n *node) child(j job, meanwhile func(*os.Process)) (status syscall.WaitStatus, calls int, writing time.Duration) {
+// write.
+func (n *node) child(j job, meanwhile func(*os.Process)) (r childRun) {
 	n.t.Helper()
-	j.State, j.Flavour = n.path, n.flavour
-	text, err := json.Marshal(j)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
-	cmd.Stderr = os.Stderr
-	if testing.Verbose() {
-		cmd.Stderr = nil
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		n.t.Fatal(err)
-	}
+	cmd, in, out := n.start(j)
+	defer in.Close()
 	var begun time.Time
 	for s := bufio.NewScanner(out); s.Scan(); {
 		if s.Text() == "writing" {
@@ -279,12 +304,39 @@ func (n *node) child(j job, meanwhile func(*os.Process)) (status syscall.WaitSta
 			if meanwhile != nil {
 				meanwhile(cmd.Process)
 			}
+			in.Close() // for one that holds
 			continue
 		}
-		_, _ = fmt.Sscanf(s.Text(), "calls %d", &calls)
+		if text, ok := strings.CutPrefix(s.Text(), "call "); ok {
+			writes, kind, _ := strings.Cut(text, " ")
+			r.calls = append(r.calls, call{kind, writes == "true"})
+		}
 	}
 	_ = cmd.Wait()
-	return cmd.ProcessState.Sys().(syscall.WaitStatus), calls, time.Since(begun)
+	r.status, r.writing = cmd.ProcessState.Sys().(syscall.WaitStatus), time.Since(begun)
+	return r
+}
+
+// start starts a job, with pipes to and from it.
+func (n *node) start(j job) (cmd *exec.Cmd, in io.WriteCloser, out io.ReadCloser) {
+	n.t.Helper()
+	j.State, j.Flavour = n.path, n.flavour
+	text, err := json.Marshal(j)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	if testing.Verbose() {
+		cmd.Stderr = nil
+	}
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		n.t.Fatal(err)
+	}
+	return cmd, in, out
 }
 
 // file writes a ruleset for a job; "" for nil.

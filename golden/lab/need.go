@@ -38,3 +38,7 @@ func Tools(names ...string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// All says whether tests that try a sample of many cases of one kind are to try
+// all of them: where SVCC_ALL is set, as make kill sets it.
+func All() bool { return os.Getenv("SVCC_ALL") != "" }
