@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,15 +22,31 @@ var slips = []struct{ from, to string }{
 	{`(--to\S* \S+:)(\d)`, `${1}1`}, {`--dport (\d)`, `--dport 1`},
 }
 
-// TestSampleFindsWhatAllProbesFind loses and changes every rule there is, one
-// at a time: what all packets together tell, the sample of a build tells too.
+// number is what rules of one shape differ by, or by a chain's name.
+var number = regexp.MustCompile(`KUBE-(SVC|SEP|EXT|FW|SVL)-\w+|--comment (".*?"|\S+)|[0-9a-f]*[:.][0-9a-f:./]+|\d+`)
+
+// shapes has three lines of each shape, or all with SVCC_ALL.
+func shapes(lines []string) (out []int) {
+	seen := map[string]int{}
+	for i, line := range lines {
+		shape := number.ReplaceAllString(line, "$1#")
+		if seen[shape]++; seen[shape] <= 3 || os.Getenv("SVCC_ALL") != "" {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// TestSampleFindsWhatAllProbesFind loses and changes rules of every shape there is,
+// one at a time: what all packets together tell, the sample of a build tells too.
 func TestSampleFindsWhatAllProbesFind(t *testing.T) {
 	for level := range 3 {
 		v4, v6 := unitsAt(t, level)
 		for _, u := range []compiler.Unit{v4, v6, spacious(t, level)} {
 			lines := slices.Collect(strings.Lines(string(u.Sections[0].Text)))
 			found := 0
-			for i, line := range lines {
+			for _, i := range shapes(lines) {
+				line := lines[i]
 				for _, other := range others(line) {
 					lines[i] = other
 					all, sample := judge(u, strings.Join(lines, ""))

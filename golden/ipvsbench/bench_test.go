@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 		if len(changes) != 1 {
 			t.Errorf("the operations of a change grow with the services: %v", changes)
 		}
-	}, uml.Limit(20*time.Minute), uml.Memory(3072))
+	}, uml.Silence(20*time.Minute), uml.Memory(3072))
 }
 
 // result is one apply.

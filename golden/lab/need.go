@@ -1,9 +1,12 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -29,12 +32,27 @@ func Root() error {
 	return nil
 }
 
-// Tools is an error if one of these programs is not there.
+// packages are the Debian packages of programs that are not called as these are.
+var packages = map[string]string{
+	"ip": "iproute2", "nft": "nftables", "modprobe": "kmod", "sysctl": "procps", "linux.uml": "user-mode-linux",
+}
+
+// packageOf is the Debian package that has a program.
+func packageOf(program string) string {
+	if strings.HasPrefix(program, "iptables") || strings.HasPrefix(program, "ip6tables") {
+		return "iptables"
+	}
+	return cmp.Or(packages[program], program)
+}
+
+// Tools is an error if one of these programs is not there, with the package that
+// has it.
 func Tools(names ...string) error {
 	var errs []error
 	for _, name := range names {
-		_, err := exec.LookPath(name)
-		errs = append(errs, err)
+		if _, err := exec.LookPath(name); err != nil {
+			errs = append(errs, fmt.Errorf("no %s: it is in the Debian package %s", name, packageOf(name)))
+		}
 	}
 	return errors.Join(errs...)
 }

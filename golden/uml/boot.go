@@ -23,8 +23,8 @@ const (
 	moduleDir = "/usr/lib/uml/modules"
 )
 
-// slack is what a kernel gets beyond the time for its tests: to boot, and to
-// end by itself when the tests took too long.
+// slack is what a kernel gets beyond the time that go test leaves for its tests: to
+// boot, and to end by itself when the tests took too long.
 const slack = 30 * time.Second
 
 // ended is what a kernel left behind.
@@ -37,7 +37,7 @@ type ended struct {
 }
 
 // boot runs a command, whose binary must be one that calls Main, in a kernel of
-// its own, for at most limit and slack.
+// its own, for as long as they go on.
 func boot(args []string, s settings) (e ended, err error) {
 	dir, err := os.MkdirTemp("", "uml")
 	if err != nil {
@@ -48,7 +48,7 @@ func boot(args []string, s settings) (e ended, err error) {
 		return e, err
 	}
 	start := time.Now()
-	e.console, e.lost, err = run(kernelArgs(args[0], dir, s), s.limit+slack)
+	e.console, e.lost, err = run(kernelArgs(args[0], dir, s), dir, s.silence)
 	if err != nil {
 		return e, err
 	}
@@ -91,9 +91,10 @@ func kernelArgs(init, dir string, s settings) []string {
 	}
 }
 
-// run runs the kernel to its end or to the limit, and gives what it wrote on
-// its console. Nothing of it is left when run returns.
-func run(args []string, limit time.Duration) (console, lost string, err error) {
+// run runs the kernel of a job to its end, or until nothing was heard of its tests
+// for so long, and gives what it wrote on its console. Nothing of it is left when
+// run returns.
+func run(args []string, dir string, silence time.Duration) (console, lost string, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	unbind, err := bindCPU()
@@ -101,8 +102,9 @@ func run(args []string, limit time.Duration) (console, lost string, err error) {
 		return "", "", err
 	}
 	defer unbind()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go awaitSilence(ctx, filepath.Join(dir, outputFile), silence, cancel)
 	cmd := exec.CommandContext(ctx, kernel, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -117,11 +119,28 @@ func run(args []string, limit time.Duration) (console, lost string, err error) {
 	killAll() // most times nothing is left
 	switch {
 	case ctx.Err() != nil:
-		lost = fmt.Sprintf("the kernel was killed after %v", limit)
+		lost = fmt.Sprintf("the kernel was killed: nothing was heard of its tests for %v", silence)
 	case err != nil:
 		lost = fmt.Sprintf("the kernel ended by %v", err)
 	}
 	return said.String(), lost, nil
+}
+
+// awaitSilence calls silent when a file has not grown for so long. A machine that is
+// slow makes it grow slowly.
+func awaitSilence(ctx context.Context, file string, silence time.Duration, silent func()) {
+	size, since := int64(0), time.Now()
+	for tick := time.NewTicker(time.Second); time.Since(since) < silence; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if i, err := os.Stat(file); err == nil && i.Size() != size {
+			size, since = i.Size(), time.Now()
+		}
+	}
+	silent()
 }
 
 // watch has a process group killed should this process end before stop is

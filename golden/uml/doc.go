@@ -15,7 +15,8 @@
 // needs, loads the modules and runs the same test once more, in a process of
 // its own as init must not end. Its subtests are then reported as subtests of
 // the test on the machine, each with its output and its own result. A kernel
-// that hangs, crashes or takes too long fails the test, with the last it said.
+// that crashes, or of whose tests nothing is heard for ten minutes, fails the test,
+// with the last it said.
 //
 // Inside, the file system is the machine's, so a test writes only to its
 // T.TempDir, which is in memory there. A boot takes 2 to 3 seconds, /bin/true

@@ -16,16 +16,16 @@ import (
 
 // settings are what options set.
 type settings struct {
-	limit  time.Duration
-	memory int // MiB
+	silence time.Duration
+	memory  int // MiB
 }
 
 // An Option changes how a kernel is run.
 type Option func(*settings)
 
-// Limit bounds the time for the tests inside, 5 minutes if left out; the boot
-// is not part of it.
-func Limit(d time.Duration) Option { return func(s *settings) { s.limit = d } }
+// Silence is for how long the tests inside may say nothing, 10 minutes if left out:
+// not even that one of them begins or ends.
+func Silence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
 
 // Memory is the kernel's memory in MiB, 2048 if left out. What is not used
 // costs nothing.
@@ -62,17 +62,17 @@ func Run(t *testing.T, pattern string, opts ...Option) {
 func start(t *testing.T, pattern string, opts []Option) *parsed {
 	t.Helper()
 	Need(t)
-	s := settings{limit: 5 * time.Minute, memory: 2048}
+	s := settings{silence: 10 * time.Minute, memory: 2048}
 	for _, o := range opts {
 		o(&s)
 	}
+	limit := time.Duration(0) // none
 	if at, ok := t.Deadline(); ok {
-		s.limit = min(s.limit, time.Until(at)-2*slack)
+		if limit = time.Until(at) - slack; limit <= 0 {
+			t.Fatal("go test's -timeout leaves no time for a kernel")
+		}
 	}
-	if s.limit <= 0 {
-		t.Fatal("go test's -timeout leaves no time for a kernel")
-	}
-	e, err := boot(testArgs(t, pattern, s.limit), s)
+	e, err := boot(testArgs(t, pattern, limit), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func start(t *testing.T, pattern string, opts []Option) *parsed {
 	return p
 }
 
-// testArgs is the command to run inside.
+// testArgs is the command to run inside; 0 is no limit.
 func testArgs(t *testing.T, pattern string, limit time.Duration) []string {
 	t.Helper()
 	return []string{self(t), "-test.run=" + pattern, "-test.v=test2json", "-test.count=1",
@@ -158,7 +158,7 @@ func Need(t testing.TB) {
 	t.Helper()
 	var err error
 	if found, _ := filepath.Glob(moduleDir + "/*/kernel/net/netfilter/ipvs/ip_vs.ko"); len(found) == 0 {
-		err = errors.New("no modules in " + moduleDir)
+		err = errors.New("no modules in " + moduleDir + ": they are in the Debian package user-mode-linux")
 	}
 	lab.Need(t, lab.Tools(kernel, "modprobe", "iptables-legacy"), err)
 }

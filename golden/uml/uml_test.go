@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { Main(m) }
 func inside(t *testing.T, limit time.Duration) (ended, *parsed) {
 	t.Helper()
 	Need(t)
-	e, err := boot(testArgs(t, "^"+t.Name()+"$", limit), settings{limit: limit, memory: 512})
+	e, err := boot(testArgs(t, "^"+t.Name()+"$", limit), settings{silence: 10 * time.Minute, memory: 512})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestResults(t *testing.T) {
 		t.Run("prints", func(t *testing.T) { fmt.Print("no newline") })
 		return
 	}
-	e, p := inside(t, time.Minute)
+	e, p := inside(t, time.Hour)
 	if e.lost != "" || e.Trouble != "" || e.Exit != 1 || wrong(e, p) != "" {
 		t.Fatalf("%+v\n%s", e, wrong(e, p))
 	}
@@ -66,9 +66,9 @@ func TestHangs(t *testing.T) {
 		t.Run("never", func(*testing.T) { time.Sleep(time.Hour) })
 		return
 	}
-	e, p := inside(t, 2*time.Second)
+	e, p := inside(t, 5*time.Second)
 	said := wrong(e, p)
-	if e.Exit != 2 || !strings.Contains(said, "test timed out after 2s") || !strings.Contains(said, "heard of: TestHangs/never") {
+	if e.Exit != 2 || !strings.Contains(said, "test timed out after 5s") || !strings.Contains(said, "heard of: TestHangs/never") {
 		t.Errorf("%+v\n%s", e, said)
 	}
 	if o := p.names["TestHangs/never"]; o == nil || o.verdict != "" || !p.root.subs[0].failed() {
@@ -87,7 +87,7 @@ func TestKernelCrashes(t *testing.T) {
 		}
 		select {}
 	}
-	e, p := inside(t, time.Minute)
+	e, p := inside(t, time.Hour)
 	said := wrong(e, p)
 	for _, want := range []string{"the kernel ended", "heard of: TestKernelCrashes", "the last words", "sysrq"} {
 		if !strings.Contains(strings.ToLower(said), strings.ToLower(want)) {
@@ -99,7 +99,7 @@ func TestKernelCrashes(t *testing.T) {
 	}
 }
 
-// A kernel that does not end is killed, and nothing of it is left.
+// A kernel whose tests are silent is killed, and nothing of it is left.
 func TestKernelIsKilled(t *testing.T) {
 	if Inside() {
 		select {} // more than a second until the test's own limit ends it
@@ -114,8 +114,8 @@ func TestKernelIsKilled(t *testing.T) {
 	if err := writeJob(dir, args); err != nil {
 		t.Fatal(err)
 	}
-	_, lost, err := run(kernelArgs(args[0], dir, settings{memory: 512}), 5*time.Second)
-	if err != nil || lost != "the kernel was killed after 5s" {
+	_, lost, err := run(kernelArgs(args[0], dir, settings{memory: 512}), dir, 5*time.Second)
+	if err != nil || lost != "the kernel was killed: nothing was heard of its tests for 5s" {
 		t.Errorf("%q, %v", lost, err)
 	}
 	if left := processes(dir); len(left) > 0 {
@@ -142,7 +142,7 @@ func TestKernelEndsWithTests(t *testing.T) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
@@ -158,6 +158,27 @@ func processes(dir string) (found []string) {
 		}
 	}
 	return found
+}
+
+// A file that grows now and then is not silent, however long it takes.
+func TestSilence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "output")
+	silent := make(chan struct{})
+	go awaitSilence(t.Context(), file, 3*time.Second, func() { close(silent) })
+	for i := range 4 {
+		if err := os.WriteFile(file, make([]byte, i+1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+	}
+	select {
+	case <-silent:
+		if i, err := os.Stat(file); err != nil || i.Size() < 4 {
+			t.Error("it was called silent before the last was written")
+		}
+	default:
+	}
+	<-silent
 }
 
 // The system inside has what tests need.
