@@ -438,7 +438,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Errorf("%v, %+v", err, s)
 	}
 	go func() {
-		second <- to(background, w.engine(func(e *apply.Engine) { e.Options.LockTimeout = time.Minute }), newState(t))
+		second <- to(background, w.engine(func(e *apply.Engine) { e.Options.LockTimeout = time.Hour }), newState(t))
 	}()
 	close(goOn)
 	if err := <-first; err != nil {
@@ -488,12 +488,12 @@ func TestNobodyConfirms(t *testing.T) {
 func TestConfirmed(t *testing.T) {
 	w, states, _ := start(t, oldState(t), newState(t))
 	done := make(chan error, 1)
-	go func() { done <- to(background, w.engine(confirmIn(time.Minute)), newState(t)) }()
+	go func() { done <- to(background, w.engine(confirmIn(time.Hour)), newState(t)) }()
 	waits := func() bool {
 		s, err := w.engine().Status(background)
 		return err == nil && s.Condition == apply.UnderWay && s.Waits
 	}
-	for deadline := time.Now().Add(30 * time.Second); !waits() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Minute); !waits() && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err := apply.Confirm(background, w.engine().State); err != nil {
@@ -512,7 +512,7 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	w, states, _ := start(t, oldState(t), newState(t))
 	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
 	defer cancel()
-	err := to(ctx, w.engine(confirmIn(time.Minute)), newState(t))
+	err := to(ctx, w.engine(confirmIn(time.Hour)), newState(t))
 	mustFail(t, err, context.DeadlineExceeded)
 	if w.whole(states) != "old" || w.journal() != nil {
 		t.Errorf("%q", w.whole(states))
@@ -524,7 +524,7 @@ func TestStoppedWhileWaiting(t *testing.T) {
 func TestCrashWhileWaiting(t *testing.T) {
 	for _, confirmed := range []bool{false, true} {
 		w, states, calls := start(t, oldState(t), newState(t))
-		w.crashed(calls, true, newState(t), confirmIn(time.Minute))
+		w.crashed(calls, true, newState(t), confirmIn(time.Hour))
 		if w.whole(states) != "new" {
 			t.Fatal("the crash came too early for this test")
 		}

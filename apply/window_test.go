@@ -22,7 +22,7 @@ func TestNoWatchdogNoWindow(t *testing.T) {
 			return apply.StartWatchdog(exec.Command("sh", "-c", "echo no control group >&4"))
 		}
 	}
-	err := to(background, w.engine(confirmIn(time.Minute), guard), newState(t))
+	err := to(background, w.engine(confirmIn(time.Hour), guard), newState(t))
 	if err == nil || !strings.Contains(err.Error(), "nothing was written") || !strings.Contains(err.Error(), "no control group") {
 		t.Errorf("%v", err)
 	}
@@ -56,7 +56,7 @@ func TestRefusedAfterTheWindow(t *testing.T) {
 	}
 	w, _, _ = start(t, oldState(t), newState(t))
 	broken(w, calls-2)
-	err := to(background, w.engine(confirmIn(time.Minute)), newState(t))
+	err := to(background, w.engine(confirmIn(time.Hour)), newState(t))
 	w.kernel.Faults = nil
 	if err == nil || errors.Is(err, apply.ErrUnconfirmed) {
 		t.Errorf("a failure before the window: %v", err)
@@ -66,7 +66,7 @@ func TestRefusedAfterTheWindow(t *testing.T) {
 // A watchdog does nothing to another run's window, and undoes its own.
 func TestRecoverWindow(t *testing.T) {
 	w, states, calls := start(t, oldState(t), newState(t))
-	w.crashed(calls, true, newState(t), confirmIn(time.Minute))
+	w.crashed(calls, true, newState(t), confirmIn(time.Hour))
 	if err := w.engine().RecoverWindow(background, "another"); err != nil || w.whole(states) != "new" || w.journal() == nil {
 		t.Errorf("another's: %v, %q", err, w.whole(states))
 	}

@@ -178,7 +178,7 @@ func dial(t *testing.T, l *lab.Lab, to netip.AddrPort) net.Conn {
 
 // echoes sends a line and wants it back.
 func echoes(c net.Conn, line string) error {
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(10 * time.Minute)); err != nil {
 		return err
 	}
 	fmt.Fprintln(c, line)

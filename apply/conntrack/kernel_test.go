@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,7 +79,7 @@ endpoints: [%s]
 `, name, name, kind, strings.Join(list, ", "))
 }
 
-// echo answers every datagram with a name, until the test ends.
+// echo answers every datagram with itself and a name, until the test ends.
 func echo(t *testing.T, addr, port, name string) {
 	t.Helper()
 	c, err := net.ListenPacket("udp", net.JoinHostPort(addr, port))
@@ -88,11 +89,11 @@ func echo(t *testing.T, addr, port, name string) {
 	t.Cleanup(func() { c.Close() })
 	go func() {
 		for b := make([]byte, 100); ; {
-			_, from, err := c.ReadFrom(b)
+			size, from, err := c.ReadFrom(b)
 			if err != nil {
 				return
 			}
-			c.WriteTo([]byte(name), from)
+			c.WriteTo(fmt.Append(b[:size:size], " ", name), from)
 		}
 	}()
 }
@@ -109,24 +110,37 @@ func (n names) dial(t *testing.T, addr, port string) net.Conn {
 	return c
 }
 
-// ask sends one datagram and gives who answers: "-" for nobody, "refused".
-func ask(c net.Conn) string {
-	const patience = 300 * time.Millisecond
+// ask sends one datagram and gives who answers: "-" for nobody, "refused". It is for
+// where nobody need answer: on a machine that is slow an answer may be missed.
+func ask(c net.Conn) string { return within(c, 300*time.Millisecond) }
+
+// hear is ask where somebody must answer.
+func hear(c net.Conn) string { return within(c, 10*time.Minute) }
+
+var asked atomic.Uint32
+
+func within(c net.Conn, patience time.Duration) string {
 	b := make([]byte, 100)
 	c.SetDeadline(time.Now().Add(patience))
-	if _, err := c.Write([]byte("?")); err != nil {
+	question := fmt.Sprint(asked.Add(1))
+	if _, err := c.Write([]byte(question)); err != nil {
 		return "refused"
 	}
-	size, err := c.Read(b)
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "-"
-	case errors.Is(err, unix.ECONNREFUSED):
-		return "refused"
-	case err != nil:
-		return err.Error()
+	for {
+		size, err := c.Read(b)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return "-"
+		case errors.Is(err, unix.ECONNREFUSED):
+			return "refused"
+		case err != nil:
+			return err.Error()
+		}
+		// An answer to an earlier question came late.
+		if to, who, _ := strings.Cut(string(b[:size]), " "); to == question {
+			return who
+		}
 	}
-	return string(b[:size])
 }
 
 // flows are opened sockets by what they go to.
@@ -144,7 +158,7 @@ func (n names) open(t *testing.T) sockets {
 func (s sockets) all(t *testing.T, when, want string) {
 	t.Helper()
 	for what, c := range s {
-		if got := ask(c); got != want {
+		if got := hear(c); got != want {
 			t.Errorf("%s: a flow to the %s is answered by %s, want %s", when, what, got, want)
 		}
 	}
@@ -204,7 +218,7 @@ func (n names) inKernel(t *testing.T, flavour string) {
 
 	a := n.load(t, flavour, n.steadyYAML()+n.dnsYAML(n.podA))
 	steady, direct := n.dial(t, n.steadyIP, "53"), n.dial(t, n.node, "9999")
-	if s, d := ask(steady), ask(direct); s != "C" || d != "node" {
+	if s, d := hear(steady), hear(direct); s != "C" || d != "node" {
 		t.Fatalf("the flows to be left alone are answered by %s and %s", s, d)
 	}
 	healthy := append(entries(t, n.family, n.steadyIP, "53"), entries(t, n.family, n.node, "9999")...)
@@ -213,7 +227,7 @@ func (n names) inKernel(t *testing.T, flavour string) {
 		t.Fatalf("a flow from before the Service is answered by %s: nothing to clean", got)
 	}
 	clean(t, nil, a, 1)
-	if got := ask(early); got != "A" {
+	if got := hear(early); got != "A" {
 		t.Errorf("a flow from before the Service is answered by %s after cleaning", got)
 	}
 	flows["early"] = early
@@ -229,7 +243,7 @@ func (n names) inKernel(t *testing.T, flavour string) {
 	clean(t, b, none, 5)
 	flows.lost(t, "scaled to zero", "B")
 	for _, what := range []string{"cluster IP", "node port"} { // the others refuse strangers only
-		if got := ask(flows[what]); got != "refused" {
+		if got := hear(flows[what]); got != "refused" {
 			t.Errorf("scaled to zero: a flow to the %s gets %s, want it refused", what, got)
 		}
 	}

@@ -52,15 +52,24 @@ func (n names) enter(t *testing.T) {
 		addr := &netlink.Addr{IPNet: prefix(netip.PrefixFrom(ip, ip.BitLen())), Flags: unix.IFA_F_NODAD}
 		must(netlink.AddrAdd(link(t, "lo"), addr))
 	}
+	rememberFlows(t)
 	n.awaitLocal(t)
 	must(netlink.RouteReplace(&netlink.Route{LinkIndex: link(t, "v0").Attrs().Index, Dst: prefix(netip.MustParsePrefix(n.routed)), Scope: netlink.SCOPE_LINK}))
+}
+
+// rememberFlows keeps what the table says of UDP flows beyond the half minute after
+// which the kernel forgets them: a test on a slow machine takes longer.
+func rememberFlows(t *testing.T) {
+	t.Helper()
+	set(t, "net/netfilter/nf_conntrack_udp_timeout", "86400")
+	set(t, "net/netfilter/nf_conntrack_udp_timeout_stream", "86400")
 }
 
 // awaitLocal waits for the kernel, which takes IPv6 addresses for its own a
 // moment later.
 func (n names) awaitLocal(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		local, err := conntrack.Kernel{}.Local(n.family)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +129,7 @@ func TestKernelDeletesOneEntry(t *testing.T) {
 	n.enter(t)
 	n.load(t, "nft", n.steadyYAML())
 	for range 3 {
-		ask(n.dial(t, n.steadyIP, "53"))
+		ask(n.dial(t, n.steadyIP, "53")) // nobody is there
 	}
 	before := entries(t, n.family, n.steadyIP, "53")
 	if len(before) != 3 {

@@ -41,7 +41,7 @@ func (n names) virtual(t *testing.T, lazy bool) {
 
 	a := v.apply(t, n.steadyYAML()+n.dnsYAML(n.podA))
 	steady, direct := v.flow(t, n.steadyIP, "53"), v.flow(t, n.node, "9999")
-	if s, d := ask(steady), ask(direct); s != "C" || d != "node" {
+	if s, d := hear(steady), hear(direct); s != "C" || d != "node" {
 		t.Fatalf("the flows to be left alone are answered by %s and %s", s, d)
 	}
 	healthy := append(entries(t, n.family, n.steadyIP, "53"), entries(t, n.family, n.node, "9999")...)
@@ -52,7 +52,7 @@ func (n names) virtual(t *testing.T, lazy bool) {
 		t.Fatalf("a flow from before the Service is answered by %s: nothing to clean", got)
 	}
 	clean(t, nil, a, 1)
-	if got := ask(early); got != "A" {
+	if got := hear(early); got != "A" {
 		t.Errorf("a flow from before the Service is answered by %s after cleaning", got)
 	}
 	flows["early"] = early
@@ -65,7 +65,7 @@ func (n names) virtual(t *testing.T, lazy bool) {
 
 	if lazy { // what it is good for
 		v.apply(t, n.steadyYAML()+n.dnsYAML(n.podA))
-		if first, then := ask(flows["node port"]), ask(flows["node port"]); first != "-" || then != "A" {
+		if first, then := ask(flows["node port"]), hear(flows["node port"]); first != "-" || then != "A" {
 			t.Errorf("not cleaned: a flow gets %s, then %s, want it to lose a packet", first, then)
 		}
 		b = v.apply(t, n.steadyYAML()+n.dnsYAML(n.podB))
@@ -87,7 +87,7 @@ func (n names) virtual(t *testing.T, lazy bool) {
 	if got := append(entries(t, n.family, n.steadyIP, "53"), entries(t, n.family, n.node, "9999")...); fmt.Sprint(got) != fmt.Sprint(healthy) {
 		t.Errorf("healthy flows were touched:\n%v\n%v", healthy, got)
 	}
-	if s := ask(steady); s != "C" {
+	if s := hear(steady); s != "C" {
 		t.Errorf("the steady flow is answered by %s", s)
 	}
 }

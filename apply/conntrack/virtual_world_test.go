@@ -59,6 +59,7 @@ func (n names) virtualNode(t *testing.T) *virtualNode {
 	set(t, "net/ipv4/icmp_ratelimit", "0") // each flow is to hear of a refusal
 	set(t, "net/ipv6/icmp/ratelimit", "0")
 	set(t, "net/ipv4/vs/conntrack", "1")
+	rememberFlows(t)
 	tools := apply.Exec{}
 	v.target = &ipvs.Target{Glue: &iptables.Target{Runner: tools, LockTimeout: 5 * time.Second}, Runner: tools, Kernel: &ipvs.Netlink{}}
 	return v
@@ -175,7 +176,7 @@ func (v *virtualNode) await(t *testing.T) {
 	t.Helper()
 	for _, to := range []string{v.podA, v.podB, v.podC} {
 		c := v.flow(t, to, "5353")
-		for deadline := time.Now().Add(10 * time.Second); ask(c) == "-"; {
+		for deadline := time.Now().Add(10 * time.Minute); ask(c) == "-"; {
 			if time.Now().After(deadline) {
 				t.Fatalf("no way to %s", to)
 			}

@@ -55,25 +55,21 @@ func holding(t testing.TB, rs *emit.Ruleset) *observed {
 	return o
 }
 
-// TestBigPlan plans for 10,000 Services from nothing and from the same state,
-// each in under a second of CPU; the bound is wider, since the figure is that of
-// the machine too.
+// TestBigPlan plans for many Services from nothing and from the same state; what it
+// costs is measured by make bench-apply.
 func TestBigPlan(t *testing.T) {
-	rs := big(t)
+	rs := compiled(t, 0, cluster.Options{Services: 2000, EndpointsPerService: 5, Seed: 7})
 	for _, c := range []struct {
 		name  string
 		from  *observed
 		empty bool
 	}{{"nothing", holding(t, nil), false}, {"the same", holding(t, rs), true}} {
-		start := cpu()
 		p, err := (&Target{}).Plan(rs, c.from)
 		if err != nil {
 			t.Fatal(err)
 		}
-		took := cpu() - start
-		t.Logf("from %s: %v", c.name, took)
-		if p.Empty() != c.empty || took > 3*time.Second {
-			t.Errorf("from %s: empty %v, after %v", c.name, p.Empty(), took)
+		if p.Empty() != c.empty {
+			t.Errorf("from %s: empty %v", c.name, p.Empty())
 		}
 	}
 }

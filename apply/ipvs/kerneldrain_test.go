@@ -58,7 +58,7 @@ func drained(t *testing.T, m *machine, tg *Target, rs *emit.Ruleset, connections
 		c.Write([]byte("x")) //nolint:errcheck // the next lines tell
 	}
 	_, p := plans(t, tg, rs)
-	tg.DrainTimeout = 20 * time.Second
+	tg.DrainTimeout = 10 * time.Minute
 	if did, err := tg.Tidy(context.Background(), p); err != nil || len(did) != 1 {
 		t.Errorf("%q, %v", did, err)
 	}
@@ -93,7 +93,7 @@ func serve(t *testing.T, address string) chan struct{} {
 // dial connects, and makes sure that the other end has noticed.
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
-	d := net.Dialer{Timeout: 3 * time.Second}
+	d := net.Dialer{Timeout: 10 * time.Minute}
 	c, err := d.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

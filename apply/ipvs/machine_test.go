@@ -32,14 +32,14 @@ type machine struct {
 func newMachine() *machine { return &machine{Kernel: &Netlink{}, Runner: apply.Exec{}} }
 
 func (m *machine) target() *Target {
-	return &Target{Glue: &iptables.Target{Runner: m, LockTimeout: 5 * time.Second, Kernel: sums.Kernel{}}, Runner: m, Kernel: m}
+	return &Target{Glue: &iptables.Target{Runner: m, LockTimeout: 10 * time.Minute, Kernel: sums.Kernel{}}, Runner: m, Kernel: m}
 }
 
 // engine has a state directory of its own.
 func (m *machine) engine(t *testing.T) *apply.Engine {
 	return &apply.Engine{
 		Target: m.target(), State: statedir.At(t.TempDir()), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Options: apply.Options{Mode: "ipvs", Who: "test", LockTimeout: time.Second},
+		Options: apply.Options{Mode: "ipvs", Who: "test", LockTimeout: 10 * time.Minute},
 	}
 }
 

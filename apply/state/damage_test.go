@@ -21,7 +21,7 @@ func TestStrangeFiles(t *testing.T) {
 		if err := make(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		done := time.AfterFunc(20*time.Second, func() { panic(name + " is waited for") })
+		done := time.AfterFunc(10*time.Minute, func() { panic(name + " is waited for") })
 		_, recordErr := state.At(dir).Record()
 		_, journalErr := state.At(dir).Journal()
 		done.Stop()

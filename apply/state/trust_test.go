@@ -90,7 +90,7 @@ func interrupted(t *testing.T) (path string, files []string) {
 
 // everything does all that can be done with a directory.
 func everything(t *testing.T, path string) {
-	limit := time.AfterFunc(time.Minute, func() { panic("something is waited for") })
+	limit := time.AfterFunc(10*time.Minute, func() { panic("something is waited for") })
 	defer limit.Stop()
 	d, ctx := At(path), context.Background()
 	d.Busy()

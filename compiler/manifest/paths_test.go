@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -126,13 +125,9 @@ func TestHostile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			start := time.Now()
 			set, diags := loadText(tt.text)
 			if len(diags) == 0 || diags.Sort()[0].Code != tt.want || len(set.Services) > 0 {
 				t.Errorf("want %s, got %d services and %.300q", tt.want, len(set.Services), told(diags))
-			}
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("took %v", took)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func reload(t *testing.T, tool, text string) string {
 	lab.Need(t, lab.Tools("ip", tool+"-restore", tool+"-save"))
 	ns := fmt.Sprintf("svcc-walk-%d-%s", os.Getpid(), tool)
 	run := func(stdin string, args ...string) string {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "ip", args...)
 		var stderr bytes.Buffer

@@ -16,7 +16,7 @@ import (
 // figure is there. No figure is judged: machines differ.
 func TestKernelRun(t *testing.T) {
 	lab.Require(t)
-	o := options{sizes: []int{20, 1000}, endpoints: 3, large: 30, rounds: 1, loads: 2, packets: 2 * chunk, slowest: 1000, loadTimeout: time.Minute}
+	o := options{sizes: []int{20, 1000}, endpoints: 3, large: 30, rounds: 1, loads: 2, packets: 2 * chunk, slowest: 1000, loadTimeout: 10 * time.Minute}
 	dir := t.TempDir()
 	layouts, err := prepare(t.Context(), dir, o)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestKernelWrongWay(t *testing.T) {
 		l.targets = []target{wrong}
 		w := newWorld(dir)
 		defer w.close()
-		o := options{loadTimeout: time.Minute}
+		o := options{loadTimeout: 10 * time.Minute}
 		if err := w.build(t.Context(), []*layout{l}, o); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestKernelLoadEnds(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.build(ended, l, options{loadTimeout: time.Minute}); err == nil {
+	if err := w.build(ended, l, options{loadTimeout: 10 * time.Minute}); err == nil {
 		t.Error("a run that was ended goes on")
 	}
 }

@@ -3,7 +3,6 @@ package eval_test
 import (
 	"net/netip"
 	"testing"
-	"time"
 
 	"svcc/ir"
 	"svcc/ir/eval"
@@ -20,11 +19,7 @@ func TestStrangersBesideWidePodRanges(t *testing.T) {
 			pods := netip.MustParsePrefix(text)
 			p := &ir.Program{Family: ir.FamilyOf(pods.Addr())}
 			p.Options.Pods = ir.Detector{Kind: ir.DetectCIDR, Prefix: pods}
-			start := time.Now()
 			c := eval.NewClients(p)
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("took %s", took)
-			}
 			if c.Node == c.Outside || c.Outside == c.Nowhere || c.Nowhere == c.Node {
 				t.Errorf("not apart: %s, %s, %s", c.Node, c.Outside, c.Nowhere)
 			}

@@ -109,7 +109,7 @@ func (n *unitsNode) boot(id string) {
 
 // powerOff ends every process of the node without a word, watchdogs first.
 func (n *unitsNode) powerOff() {
-	for deadline := time.Now().Add(time.Minute); len(n.processes()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); len(n.processes()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for _, p := range n.processes() {
 			_ = syscall.Kill(p, syscall.SIGKILL)
 		}
@@ -194,9 +194,9 @@ func (n *unitsNode) window(timeout string) *exec.Cmd {
 
 func (n *unitsNode) until(what string, so func() bool) {
 	n.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			n.t.Fatalf("not within two minutes: %s", what)
+			n.t.Fatalf("not within ten minutes: %s", what)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func whenUnconfirmed(t *testing.T, end func(n *unitsNode, apply *exec.Cmd)) {
 				n.shell(command(t, "svcc.service", "ExecStart"))
 			}
 			n.deliver("testdata/input/other.yaml", "etc/svcc/node.rules")
-			apply := n.window("10m")
+			apply := n.window("24h")
 			for _, u := range [][2]string{{"svcc-check.service", "ExecStart"}, {"svcc.service", "ExecReload"}, {"svcc.service", "ExecStart"}} {
 				n.unit(u[0], u[1])
 				n.wants(u[0]+" leaves the window alone", "other")
@@ -421,7 +421,7 @@ func TestKernelDaemonSetLoop(t *testing.T) {
 	}
 	n.until("the delivered file is applied", func() bool { return n.holds() == "web" })
 	n.deliver("testdata/input/other.yaml", "etc/svcc/node.rules")
-	apply := n.window("10m")
+	apply := n.window("24h")
 	n.until("the loop leaves it alone", says("left alone"))
 	n.wants("in the window", "other")
 	_ = apply.Process.Kill()
