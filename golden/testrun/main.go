@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,8 @@ import (
 // it runs, and the longest take minutes on a machine that is busy.
 const silence = 20 * time.Minute
 
+var errInterrupted = errors.New("interrupted")
+
 func main() {
 	begun, t, wrong := time.Now(), newTally(), 0
 	done := map[string]bool{}
@@ -28,6 +31,9 @@ func main() {
 		if err != nil {
 			wrong++
 			fmt.Println(err)
+		}
+		if errors.Is(err, errInterrupted) {
+			break
 		}
 	}
 	fmt.Print(t.closing(time.Since(begun)))
@@ -116,7 +122,7 @@ func follow(t *tally, events <-chan event, to io.Writer, told <-chan os.Signal, 
 			heard = time.Now()
 			fmt.Fprint(to, t.add(e))
 		case <-told:
-			err = fmt.Errorf("interrupted")
+			err = errInterrupted
 			quit(syscall.SIGTERM)
 		case <-tick.C:
 			fmt.Fprint(to, t.progress())
