@@ -33,7 +33,7 @@ func TestKernel(t *testing.T) {
 	}
 	before := d.Examine(context.Background())
 	ignore := []string{"affinity warn", "sysctl.rp_filter warn", "sysctl.bridge.ipv4 warn", "sysctl.bridge.ipv6 warn"} // the machine's
-	want := []string{"sysctl.forwarding.ipv4 fail", "sysctl.forwarding.ipv6 fail", "sysctl.route_localnet fail"}
+	want := []string{"sysctl.forwarding.ipv4 fail", "sysctl.forwarding.ipv6 fail"}
 	compare := func(when string, findings []doctor.Finding, want []string) {
 		t.Helper()
 		got := slices.DeleteFunc(amiss(findings), func(s string) bool { return slices.Contains(ignore, s) })

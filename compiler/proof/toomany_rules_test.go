@@ -16,8 +16,12 @@ type planted struct {
 	idle string
 }
 
-// newElsewhere is why the end of KUBE-FORWARD is never reached in fast layouts.
-const newElsewhere = "O[12].*bottom: new packets have gone elsewhere, and all others are decided"
+// newElsewhere is why no new packet comes to the end of KUBE-FORWARD in fast layouts.
+const newElsewhere = "O[12].*bottom: new packets have gone elsewhere"
+
+// virtualRare is where nothing is said of packets that virtual servers take whatever
+// rules call them.
+const virtualRare = "virtual: such packets are not tried"
 
 // tooMany are rules for every layout. Each is put at the top of its chain, and at
 // its end.
@@ -55,19 +59,28 @@ var tooMany = []planted{
 	{table: "nat", line: "-A KUBE-POSTROUTING -p tcp --dport 443 -j MASQUERADE", idle: "bottom: all that comes there is masqueraded"},
 	{table: "nat", line: "-A KUBE-POSTROUTING -s 10.9.9.9 -j RETURN", idle: "bottom: all that comes there is masqueraded"},
 	{table: "nat", line: "-A KUBE-POSTROUTING -d 8.8.8.8 -j MARK --or-mark 0x20", idle: "bottom: all that comes there is masqueraded"},
+	{table: "nat", line: "-A KUBE-SERVICES -d 10.96.0.10 -j MARK --set-xmark 0x0/0xffffffff", idle: "virtual.*bottom: what is served has been accepted, and the rest is refused"},
+	{table: "nat", line: "-A KUBE-SERVICES -p tcp -d 10.96.0.10 --dport 80 -j MARK --set-xmark 0x0/0x20", idle: "bottom: the service has taken the packet"},
+	{table: "nat", line: "-A KUBE-SERVICES -d 8.8.8.8 -j MARK --xor-mark 0x20"},
 	{table: "nat", line: "-A KUBE-MARK-MASQ -j MARK --or-mark 0x20", idle: "O[12]: nobody jumps there"},
 	{table: "nat", line: "-A KUBE-MARK-MASQ -s 10.9.9.9 -j RETURN", idle: "O[12]|bottom: nobody jumps there, or the mark is set"},
 	{table: "nat", line: "-A {here} -s 10.244.9.9 -j MARK --or-mark 0x4000", idle: "(O|kube-proxy|virtual./ipv4).*bottom: the endpoint is chosen"},
 	{table: "nat", line: "-A {here} -s 10.244.9.9 -j RETURN", idle: "(O|kube-proxy|virtual./ipv4).*bottom: the endpoint is chosen"},
+	// Flows that another announced begin in nat as well; untracked packets do not.
+	{table: "nat", line: "-A KUBE-SERVICES -p tcp -m conntrack --ctstate RELATED -j DNAT --to-destination 10.244.1.5:8080", idle: virtualRare},
+	{table: "nat", line: "-A KUBE-SERVICES -m conntrack --ctstate RELATED -j ACCEPT", idle: virtualRare},
+	{table: "nat", line: "-A KUBE-POSTROUTING -m conntrack --ctstate RELATED -j MASQUERADE", idle: "bottom|" + virtualRare},
+	{table: "filter", line: "-A KUBE-FORWARD -m conntrack --ctstate UNTRACKED -j DROP", idle: virtualRare},
+	{table: "filter", line: "-A KUBE-FORWARD -m conntrack --ctstate INVALID,UNTRACKED -j ACCEPT", idle: "virtual.*bottom: invalid ones are dropped before, and the others not tried"},
 	// The filter: what is let through, and what is not.
-	{table: "filter", line: "-A KUBE-FORWARD -d 10.244.1.5 -j DROP", idle: newElsewhere},
+	{table: "filter", line: "-A KUBE-FORWARD -d 10.244.1.5 -j DROP"},
 	{table: "filter", line: "-A KUBE-FORWARD -d 10.244.0.0/16 -m conntrack --ctstate DNAT -j DROP", idle: "O[12].*bottom|virtual./ipv6: new packets have gone elsewhere; or nat sends nobody on"},
-	{table: "filter", line: "-A KUBE-FORWARD -s 10.9.9.9 -j DROP", idle: newElsewhere},
-	{table: "filter", line: "-A KUBE-FORWARD -s 10.9.9.9 -j ACCEPT", idle: newElsewhere},
+	{table: "filter", line: "-A KUBE-FORWARD -s 10.9.9.9 -j DROP"},
+	{table: "filter", line: "-A KUBE-FORWARD -s 10.9.9.9 -j ACCEPT"},
 	{table: "filter", line: "-A KUBE-FORWARD -s 10.9.9.9 -j RETURN", idle: "bottom: what it returns from is at its end"},
-	{table: "filter", line: "-A KUBE-FORWARD -p tcp --dport 443 -j ACCEPT", idle: newElsewhere},
-	{table: "filter", line: "-A KUBE-FORWARD -p icmp -j DROP", idle: newElsewhere},
-	{table: "filter", line: "-A KUBE-FORWARD -m mark --mark 0x20/0x20 -j ACCEPT", idle: newElsewhere},
+	{table: "filter", line: "-A KUBE-FORWARD -p tcp --dport 443 -j ACCEPT"},
+	{table: "filter", line: "-A KUBE-FORWARD -p icmp -j DROP"},
+	{table: "filter", line: "-A KUBE-FORWARD -m mark --mark 0x20/0x20 -j ACCEPT"},
 	{table: "filter", line: "-A KUBE-FORWARD -m conntrack --ctstate NEW -i eth7 -j REJECT", idle: newElsewhere},
 	{table: "filter", line: "-A INPUT -j KUBE-FORWARD"},
 	{table: "filter", line: "-A INPUT -s 10.9.9.9 -j KUBE-FORWARD"},

@@ -45,14 +45,18 @@ type start struct {
 // starts are the hooks that have rules. Where nat looks at what comes in and at
 // what the node sends alike, once is enough.
 func (w *walker) starts() (out []start) {
+	const first = eval.FlowNew | eval.FlowExpected
 	for _, s := range []start{
-		{natPrerouting, eval.Box{Hooks: eval.Prerouting, Flows: eval.FlowNew}},
-		{natOutput, eval.Box{Hooks: eval.Output, Flows: eval.FlowNew}},
+		{natPrerouting, eval.Box{Hooks: eval.Prerouting, Flows: first}},
+		{natOutput, eval.Box{Hooks: eval.Output, Flows: first}},
 		{filterInput, eval.Box{Hooks: eval.Input, Flows: eval.AllFlows}},
 		{filterForward, eval.Box{Hooks: eval.Forward, Flows: eval.AllFlows}},
 		{filterOutput, eval.Box{Hooks: eval.Output, Flows: eval.AllFlows}},
-		{natPostrouting, eval.Box{Hooks: eval.Postrouting, Flows: eval.FlowNew | eval.FlowRewritten}},
+		{natPostrouting, eval.Box{Hooks: eval.Postrouting, Flows: first | eval.FlowRewritten}},
 	} {
+		if w.rs.around != nil { // virtual servers take what begins whatever rules call it
+			s.box.Flows &^= eval.FlowExpected | eval.FlowUntracked
+		}
 		switch {
 		case w.base[s.stage] < 0:
 		case s.stage == natOutput && len(out) > 0 && w.alike(w.base[natPrerouting], w.base[natOutput]):
@@ -248,12 +252,21 @@ func (d *descent) give(box eval.Box, w *way) {
 }
 
 func (d *descent) send(box eval.Box, w *way) {
+	box.Clears = w.rule.clears()
 	if d.stopped || d.known(&box) {
 		return
 	}
 	box.Rule, box.Service = w.rule.text, w.service()
 	box.Holds = d.w.holds(w)
 	d.stopped = !d.yield(&box)
+}
+
+// clears are the bits of the mark that a rule clears, or turns round.
+func (r *parsedRule) clears() uint32 {
+	if r.do != doMark {
+		return 0
+	}
+	return r.mask&^r.value | r.value&^r.mask
 }
 
 // mostAgain is how many rules of a chain are given once more for a further way

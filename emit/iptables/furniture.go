@@ -1,6 +1,9 @@
 package iptables
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Furniture is what kubelet and kube-proxy keep in chains of kube-proxy's names
 // whatever the Services are. Its rules take part in every walk, but what they
@@ -12,7 +15,8 @@ import "math/bits"
 //	KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT                       kubelet; empty, nothing jumps there
 //	KUBE-PROXY-CANARY                                             kube-proxy; likewise
 //
-// The bit is kubelet's --iptables-drop-bit, 15 unless it was set (KEP-3178).
+// The bit is kubelet's --iptables-drop-bit, 15 unless it was set (KEP-3178): another
+// one is kubelet's where KUBE-MARK-DROP sets it.
 
 // ChainMarkDrop, in nat, is kubelet's: kube-proxies up to 1.25 jump to it to have
 // a packet dropped later, by kubelet's rule in SharedChain.
@@ -41,6 +45,27 @@ func (r *ruleParser) dropsOneMark() bool {
 	}
 	c := r.conds[0]
 	return c.kind == condMark && !c.not && c.x == c.y && bits.OnesCount32(c.x) == 1
+}
+
+// kubeletsBit is the mark that means "drop" unless kubelet was told another.
+const kubeletsBit = 1 << 15
+
+// evict has rules that drop by a mark which is not kubelet's be rules like others.
+func (rs *ruleset) evict() {
+	for i := range rs.rules {
+		r := &rs.rules[i]
+		if r.flags&flagFurniture != 0 && r.do == doDrop && !rs.kubelets(rs.conds[r.first].x) {
+			r.flags &^= flagFurniture
+		}
+	}
+}
+
+// kubelets says that a bit of the mark is kubelet's.
+func (rs *ruleset) kubelets(bit uint32) bool {
+	sets := func(r parsedRule) bool {
+		return rs.chains[r.chain].name == ChainMarkDrop && r.flags&flagFurniture != 0 && r.value&bit != 0
+	}
+	return bit == kubeletsBit || slices.ContainsFunc(rs.rules, sets)
 }
 
 // dropsMarked says whether kubelet's rule of SharedChain drops a packet, when

@@ -56,6 +56,16 @@ func TestNoFurniture(t *testing.T) {
 	}
 }
 
+// Another bit is kubelet's where KUBE-MARK-DROP sets it, and nobody's else.
+func TestKubeletsBit(t *testing.T) {
+	p := packet(ir.TCP, "11.1.1.1", "c", "192.0.2.10:80")
+	p.Mark = 0x10000
+	both := mustParse(t, ir.IPv4, strings.ReplaceAll(kubelets, "0x8000", "0x10000")).Own().(*walker)
+	checkWalk(t, both, p, "1 as it is to 192.0.2.10:80 mark 0x10000 input=policy")
+	alone := mustParse(t, ir.IPv4, strings.ReplaceAll(kubelets, "--mark 0x8000/0x8000", "--mark 0x10000/0x10000")).Own().(*walker)
+	checkWalk(t, alone, p, "1 drop as it is to 192.0.2.10:80 input=drop")
+}
+
 // KUBE-FIREWALL may be called before our other chains or after them. The kernel
 // sees the difference; Own does not.
 func TestFirewallLate(t *testing.T) {

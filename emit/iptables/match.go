@@ -82,6 +82,7 @@ const (
 var stateBits = [...]uint32{
 	eval.New: stateNew, eval.Established: stateEstablished,
 	eval.Related: stateRelated, eval.Invalid: stateInvalid,
+	eval.Expected: stateRelated, eval.Untracked: stateUntracked,
 }
 
 // module is what -m loads.

@@ -12,6 +12,7 @@ func (r *parsedRule) jumps() bool { return r.do == doJump || r.do == doGoto }
 func (p *parser) finish() (*ruleset, error) {
 	rs := p.rs
 	rs.order()
+	rs.evict()
 	if rs.dump {
 		rs.even()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"svcc/emit"
 	"svcc/ir/eval"
@@ -36,8 +37,10 @@ func (r *ruleParser) unread(line string, foreign bool) (ruleFlags, error) {
 	return 0, fmt.Errorf("%s: %s", quote(line), r.trouble)
 }
 
-// broken has a rule of ours fail the packets that match what is understood of it.
+// broken has a rule of ours fail the packets that match what is understood of it:
+// of a match without its options (--mode nth has none here), nothing is.
 func (r *ruleParser) broken() {
+	r.conds = slices.DeleteFunc(r.conds, func(c condition) bool { return incomplete(&c) != "" })
 	r.do, r.target = doBroken, r.rs.addTrouble(r.trouble)
 }
 

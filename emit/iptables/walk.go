@@ -18,7 +18,7 @@ import (
 // destination is, filter INPUT, or filter FORWARD and nat POSTROUTING. One
 // that the node sends meets nat OUTPUT, filter OUTPUT and nat POSTROUTING, and
 // if it goes to the node itself filter INPUT too, by interface lo. nat is
-// consulted for new packets only. Tables mangle, raw and security are not
+// consulted for the first packets of flows only. Tables mangle, raw and security are not
 // walked, and neither is nat INPUT; Foreign lists what they would do.
 type walker struct {
 	rs    *ruleset

@@ -27,7 +27,7 @@ func (k *walk) enterStage(s *state, at stage) {
 		switch {
 		case s.stage.servers():
 			return
-		case s.stage.nat() && (k.packet.State != eval.New || chain < 0):
+		case s.stage.nat() && (!k.packet.State.Begins() || chain < 0):
 			continue
 		case chain < 0:
 			k.policy(s)

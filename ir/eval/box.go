@@ -23,6 +23,7 @@ type Box struct {
 	In       string   // the interface of entry
 	// Mark has the bits that MarkMask covers.
 	Mark, MarkMask     uint32
+	Clears             uint32 // the bits of the mark that the rule clears, or turns round
 	Flows              Flows
 	SrcLocal, DstLocal Truth // whether the kernel calls the address LOCAL
 	// Own says that the rule takes the destination for one of the node's addresses,
@@ -65,8 +66,10 @@ const (
 	FlowEstablished Flows = 1 << Established
 	FlowRelated     Flows = 1 << Related
 	FlowInvalid     Flows = 1 << Invalid
-	FlowRewritten   Flows = 1 << (Invalid + 1)
-	AllFlows              = FlowNew | FlowEstablished | FlowRelated | FlowInvalid | FlowRewritten
+	FlowExpected    Flows = 1 << Expected
+	FlowUntracked   Flows = 1 << Untracked
+	FlowRewritten   Flows = 1 << (Untracked + 1)
+	AllFlows              = FlowNew | FlowEstablished | FlowRelated | FlowInvalid | FlowExpected | FlowUntracked | FlowRewritten
 )
 
 // Truth is whether something holds: it may be open.

@@ -91,7 +91,7 @@ func (e *Evaluator) Outcome(p Packet, h Host) (Outcome, error) {
 }
 
 func (e *Evaluator) choices(p Packet, h Host) (choices, error) {
-	if p.State != New {
+	if !p.State.Begins() {
 		return choices{}, nil
 	}
 	return e.nat(p, h)

@@ -33,7 +33,7 @@ func (e *Evaluator) filter(p Packet, h Host, b Branch) Branch {
 
 // postrouting rewrites the source of a marked new packet and clears the mark.
 func (e *Evaluator) postrouting(p Packet, b Branch) Branch {
-	if p.State == New && b.Mark&e.options.MasqueradeMark != 0 {
+	if p.State.Begins() && b.Mark&e.options.MasqueradeMark != 0 {
 		b.Masquerade = true
 		b.Mark &^= e.options.MasqueradeMark
 	}
@@ -58,9 +58,9 @@ func (e *Evaluator) forward(p Packet, h Host, b Branch, r *row) Verdict {
 		return Drop
 	case p.State == Invalid && e.options.DropInvalid:
 		return Drop
-	case b.Mark&e.options.MasqueradeMark != 0, p.State == Established, p.State == Related:
+	case b.Mark&e.options.MasqueradeMark != 0, p.State.related():
 		return Accept
-	case p.State == Invalid:
+	case p.State != New:
 		return Policy
 	}
 	if v := e.refusal(p, h, b, r, false); v != Policy {
@@ -87,7 +87,7 @@ func (e *Evaluator) input(p Packet, h Host, b Branch, r *row) Verdict {
 // route_localnet, which localhost node ports need, the kernel lets it in
 // (CVE-2020-8558). Only a packet that a node port brought there may pass.
 func (e *Evaluator) martian(p Packet, b Branch) bool {
-	return e.options.LocalhostNodePorts && (p.State == New || p.State == Invalid) && !b.DNAT &&
+	return e.options.LocalhostNodePorts && !p.State.related() && !b.DNAT &&
 		b.To.Addr().Is4() && b.To.Addr().IsLoopback() && !p.Src.Addr().IsLoopback()
 }
 

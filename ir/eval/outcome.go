@@ -19,9 +19,23 @@ const (
 	Established              // of a flow that is known
 	Related                  // such as an ICMP error about a known flow
 	Invalid                  // conntrack makes nothing of it; nat is not consulted
+	Expected                 // first packet of a flow that another one announced, as of FTP's data; rules call it RELATED
+	Untracked                // kept from conntrack (-j CT --notrack); nat is not consulted
 )
 
-func (s State) String() string { return [...]string{"new", "established", "related", "invalid"}[s] }
+// States are all of them.
+var States = []State{New, Established, Related, Invalid, Expected, Untracked}
+
+func (s State) String() string {
+	return [...]string{"new", "established", "related", "invalid", "expected", "untracked"}[s]
+}
+
+// Begins says that nat is consulted: the packet is the first of its flow
+// (nf_nat_inet_fn in the kernel).
+func (s State) Begins() bool { return s == New || s == Expected }
+
+// related says that rules call the packet one of a known flow, or RELATED to one.
+func (s State) related() bool { return s == Established || s == Related || s == Expected }
 
 // Packet is a packet as it arrives at the node or leaves one of its sockets.
 type Packet struct {

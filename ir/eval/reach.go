@@ -46,7 +46,7 @@ func NewReach(p *ir.Program) *Reach {
 // Known says that the Program's own probes meet what a box holds: it is at a
 // destination that a service port has, for clients that are told apart there.
 func (x *Reach) Known(b *Box) bool {
-	if b.Odd {
+	if b.Odd || x.clears(b) != 0 {
 		return false
 	}
 	if b.Own && x.program.Options.Virtual != nil && b.DstPort.single() && x.at[addrKey{port: b.DstPort.First, proto: b.Protocol}] != nil {
@@ -60,7 +60,7 @@ func (x *Reach) Known(b *Box) bool {
 	switch {
 	case s == nil, !x.known(s).has(b, x.program):
 		return false
-	case b.Flows&^(FlowNew|FlowRewritten) == 0:
+	case b.Flows&^(FlowNew|FlowRewritten|FlowExpected) == 0 && b.Flows != FlowExpected:
 		return true
 	}
 	return b.DstPort.single() && x.health[b.DstPort.First] == s
@@ -171,8 +171,11 @@ func (x *Reach) flows(b *Box, t target, c sender) {
 	if bit := x.program.Options.MasqueradeMark; !t.further && bit&b.MarkMask == 0 && !x.exact(b) {
 		marks = append(marks, b.Mark|bit)
 	}
-	for _, p.State = range []State{New, Established, Related, Invalid} {
-		if b.Flows&(1<<p.State) == 0 && (p.State != New || b.Flows&FlowRewritten == 0) || t.further && p.State != New {
+	if bit := x.clears(b); !t.further && bit != 0 {
+		marks = append(marks, b.Mark|bit)
+	}
+	for _, p.State = range States {
+		if !b.Flows.sends(p.State) || t.further && p.State != New {
 			continue
 		}
 		for _, p.Mark = range marks {
@@ -181,6 +184,24 @@ func (x *Reach) flows(b *Box, t target, c sender) {
 			}
 		}
 	}
+}
+
+// clears is a bit of other programs' marks that a box's rule clears; 0 for none.
+func (x *Reach) clears(b *Box) uint32 {
+	bits := b.Clears &^ b.MarkMask &^ x.program.Options.MasqueradeMark
+	return bits & -bits
+}
+
+// sends says that a packet of a state is to be tried. What a rule does with new
+// packets tells what it does with rare ones.
+func (f Flows) sends(s State) bool {
+	switch {
+	case s == New:
+		return f&(FlowNew|FlowRewritten) != 0
+	case s == Expected || s == Untracked:
+		return f&FlowNew == 0 && f&(1<<s) != 0
+	}
+	return f&(1<<s) != 0
 }
 
 // sendOf sends a packet under the name of whose it is.

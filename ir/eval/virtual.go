@@ -116,7 +116,7 @@ func (e *Evaluator) hooks(p Packet, h Host, b Branch, served, hairpin bool) Bran
 // by no mark.
 func (e *Evaluator) leave(p Packet, b Branch, hairpin bool) Branch {
 	b = e.postrouting(p, b)
-	b.Masquerade = b.Masquerade || hairpin && p.State == New
+	b.Masquerade = b.Masquerade || hairpin && p.State.Begins()
 	return b
 }
 
@@ -125,7 +125,7 @@ func (e *Evaluator) pass(p Packet, b Branch) Verdict {
 	switch {
 	case p.State == Invalid && e.options.DropInvalid:
 		return Drop
-	case b.Mark&e.options.MasqueradeMark != 0, p.State == Established, p.State == Related:
+	case b.Mark&e.options.MasqueradeMark != 0, p.State.related():
 		return Accept
 	}
 	return Policy

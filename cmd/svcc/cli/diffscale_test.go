@@ -41,7 +41,9 @@ func twoClusters(t *testing.T, old, new string) string {
 	if err := c.WriteJSON(old); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(c.Slices, func(s *discoveryv1.EndpointSlice) bool { return len(s.Endpoints) > 1 && len(s.Ports) == 1 && *s.Ports[0].Name != "" })
+	i := slices.IndexFunc(c.Slices, func(s *discoveryv1.EndpointSlice) bool {
+		return len(s.Endpoints) > 1 && len(s.Ports) == 1 && *s.Ports[0].Name != ""
+	})
 	slice := c.Slices[i]
 	address := netip.MustParseAddr(slice.Endpoints[0].Addresses[0])
 	for range 200 {

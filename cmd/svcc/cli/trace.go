@@ -73,7 +73,7 @@ func (t *traceFlags) register(cmd *cobra.Command) {
 	f.StringVar(&t.to, "to", "", "IP:PORT or [IP]:PORT, with /udp or /sctp if it is not tcp; or a Service, NS/NAME or NS/NAME:PORT")
 	f.StringVar(&t.in, "in", "", "the interface of entry (default: one that fits --from)")
 	f.StringVar(&t.source, "source", "", "the source address, where --from is a word")
-	f.StringVar(&t.state, "state", "new", "new, established, related, invalid")
+	f.StringVar(&t.state, "state", "new", "new, established, related, invalid, expected (of a flow that another one announced), untracked")
 	f.Uint32Var(&t.mark, "mark", 0, "the packet mark on arrival")
 	f.StringSliceVar(&t.local, "local", nil, "further addresses on the node's interfaces")
 	_ = cmd.MarkFlagRequired("from")
@@ -144,13 +144,13 @@ func (t *traceFlags) packet(p *ir.Program, dst netip.AddrPort, proto ir.Protocol
 		in = t.in
 	}
 	packet := eval.Packet{Src: netip.AddrPortFrom(src, eval.ClientPort), Dst: dst, Protocol: proto, In: in, Mark: t.mark}
-	for _, state := range []eval.State{eval.New, eval.Established, eval.Related, eval.Invalid} {
+	for _, state := range eval.States {
 		if state.String() == t.state {
 			packet.State = state
 			return packet, host, nil
 		}
 	}
-	return packet, host, fmt.Errorf("--state %q is none of new, established, related, invalid", t.state)
+	return packet, host, fmt.Errorf("--state %q is none of new, established, related, invalid, expected, untracked", t.state)
 }
 
 // client gives the source and the interface that --from means.
