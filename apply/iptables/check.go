@@ -38,6 +38,9 @@ func (t *Target) Check(ctx context.Context, p apply.Plan) (notes []string, err e
 			return nil, err
 		}
 		note, err := t.rehearse(ctx, fp)
+		if err == nil && note == "" && slices.ContainsFunc(fp.deltas, func(d *delta) bool { return d.have.unused }) {
+			err = t.tryReading(ctx, fp.family)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +108,32 @@ func (t *Target) rehearse(ctx context.Context, fp *familyPlan) (note string, err
 		return "", fmt.Errorf("tried in a network namespace of its own: %w", err)
 	}
 	return "", nil
+}
+
+// tryReading runs the save tool in a namespace of its own, which has no rules. Of
+// tables that the kernel does not have it was asked nothing so far, and what will be
+// written must be read back.
+func (t *Target) tryReading(ctx context.Context, f ir.Family) error {
+	in := apply.Input{Tool: t.tool(f, "save"), Isolated: true}
+	dump, err := t.Runner.Run(ctx, in)
+	if err == nil {
+		err = likeDump(dump)
+	}
+	if err != nil {
+		return fmt.Errorf("%s, tried in a network namespace of its own: %w", in.Tool, err)
+	}
+	return nil
+}
+
+// likeDump says what in a text is no line of a dump.
+func likeDump(text []byte) error {
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line != "" && line != "COMMIT" && !strings.ContainsRune("#*:-", rune(line[0])) {
+			return answer("%q is no line of a dump", line)
+		}
+	}
+	return nil
 }
 
 func (t *Target) runIsolated(ctx context.Context, f ir.Family, text string) error {

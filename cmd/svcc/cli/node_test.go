@@ -58,7 +58,8 @@ func setupNode(e *testscript.Env, flavour string) error {
 	if err != nil {
 		return err
 	}
-	bin := filepath.Join(e.WorkDir, "bin")
+	// Links to the machine's own tools: a name into which no script writes.
+	bin := filepath.Join(e.WorkDir, ".tools")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
 	}
