@@ -50,6 +50,7 @@ func (d *destination) resolve(programs []*ir.Program) error {
 		return nil
 	}
 	var ports []string
+	ambiguous := false
 	for _, p := range programs {
 		if d.client.IsValid() && !p.Family.Of(d.client) {
 			continue
@@ -59,6 +60,7 @@ func (d *destination) resolve(programs []*ir.Program) error {
 			d.at, d.proto = found[0].at, found[0].proto
 			return nil
 		}
+		ambiguous = ambiguous || len(found) > 1
 		for _, s := range p.Services {
 			if s.Service() == d.service {
 				ports = append(ports, fmt.Sprintf("%s/%s", s.PortName.Display(), s.Protocol))
@@ -69,7 +71,11 @@ func (d *destination) resolve(programs []*ir.Program) error {
 		return fmt.Errorf("no rules are made for a Service %s", d.service)
 	}
 	slices.Sort(ports)
-	return fmt.Errorf("say which port of %s is meant: %s", d.service, strings.Join(slices.Compact(ports), ", "))
+	list := strings.Join(slices.Compact(ports), ", ")
+	if d.port != "" && !ambiguous {
+		return fmt.Errorf("%s has no port %q of this kind; there are %s", d.service, d.port, list)
+	}
+	return fmt.Errorf("say which port of %s is meant: %s", d.service, list)
 }
 
 // among are the addresses that are meant, one a service port.
