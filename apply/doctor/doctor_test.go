@@ -165,7 +165,14 @@ func TestFindings(t *testing.T) {
 		}, []string{"tools.ipv4 fail", "tools.ipv6 fail", "flavours unknown", "kernel.ipv4 unknown", "kernel.ipv6 unknown"}, "install"},
 		{"no ip6tables-restore", func(n *node) { n.fails["ip6tables-restore"] = missing }, []string{"tools.ipv6 fail", "kernel.ipv6 unknown"}, "install"},
 		{"no ip6tables-restore, no IPv6 Services", func(n *node) { n.fails["ip6tables-restore"], n.Programs = missing, n.Programs[:1] },
-			[]string{"tools.ipv6 warn", "kernel.ipv6 unknown"}, "install"},
+			[]string{"tools.ipv6 warn", "kernel.ipv6 warn"}, "install"},
+		{"tools by a relative $PATH", func(n *node) {
+			for _, tool := range []string{"iptables", "ip6tables"} {
+				n.fails[tool] = exec.ErrDot
+			}
+		}, []string{"tools.ipv4 fail", "tools.ipv6 fail", "flavours unknown", "kernel.ipv4 unknown", "kernel.ipv6 unknown"}, "$PATH"},
+		{"nft by a relative $PATH", func(n *node) { n.fails["nft"] = exec.ErrDot }, []string{"policies.nftables unknown"}, "$PATH"},
+		{"saves by a relative $PATH", func(n *node) { n.fails["ip6tables-save"] = exec.ErrDot }, []string{"policies.ipv6 unknown"}, "$PATH"},
 		{"iptables-nft 1.8.2", func(n *node) { n.says["iptables --version"] = "iptables v1.8.2 (nf_tables)" }, []string{"tools.ipv4 fail"}, "1.8.3"},
 		{"iptables-nft 1.8.8", func(n *node) { n.says["iptables --version"] = "iptables v1.8.8 (nf_tables)" }, []string{"tools.ipv4 warn"}, "another version"},
 		{"iptables 1.4.21", func(n *node) { n.says["ip6tables --version"] = "ip6tables v1.4.21" }, []string{"tools.ipv6 fail", "tools.flavour fail"}, "1.6.2"},

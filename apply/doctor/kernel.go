@@ -72,7 +72,11 @@ func (x *examination) features(f ir.Family) []Finding {
 	id := "kernel." + f.String()
 	v, there := x.versions[f]
 	if !there {
-		return one(id, Unknown, "without "+iptables.Flavour("")(f, "")+" no rule can be tried", install)
+		bad := Unknown
+		if !x.wants(f) {
+			bad = Warn // no rule of this family will be loaded
+		}
+		return one(id, bad, "without "+iptables.Flavour("")(f, "")+" no rule can be tried", "see tools."+f.String())
 	}
 	var out []Finding
 	for _, t := range features {

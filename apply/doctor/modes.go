@@ -82,7 +82,7 @@ func (x *examination) rulesLeft(f ir.Family) Finding {
 	}
 	text, err := x.saved(f, "nat")
 	if err != nil {
-		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "run as root, with CAP_NET_ADMIN"}
+		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: todo(err, "run as root, with CAP_NET_ADMIN")}
 	}
 	own := x.recordedChains(f)
 	left := slices.DeleteFunc(ownChains(text), func(c string) bool { return virtualChains[c] || own[c] })

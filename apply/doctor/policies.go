@@ -30,7 +30,7 @@ func (x *examination) iptablesPolicy(f ir.Family) Finding {
 	id := "policies." + f.String()
 	text, err := x.saved(f, "filter")
 	if err != nil {
-		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "run as root, with CAP_NET_ADMIN"}
+		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: todo(err, "run as root, with CAP_NET_ADMIN")}
 	}
 	var chains []string
 	for line := range strings.Lines(text) {
@@ -89,7 +89,7 @@ func (x *examination) nftPolicies() Finding {
 	case absent(err):
 		return Finding{ID: id, State: Unknown, Text: "the program nft is not there: chains of other nftables tables cannot be seen", Todo: "install the package nftables"}
 	case err != nil:
-		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "run as root, with CAP_NET_ADMIN"}
+		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: todo(err, "run as root, with CAP_NET_ADMIN")}
 	}
 	chains, err := droppingChains(text)
 	if err != nil {

@@ -46,7 +46,7 @@ func (x *examination) ipset() Finding {
 	case absent(err):
 		return Finding{ID: id, State: Fail, Text: "the program ipset is not there", Todo: "install the package ipset"}
 	case err != nil:
-		return Finding{ID: id, State: Fail, Text: oneLine(err.Error()), Todo: "run as root; modprobe ip_set"}
+		return Finding{ID: id, State: Fail, Text: oneLine(err.Error()), Todo: todo(err, "run as root; modprobe ip_set")}
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(text, "ipset v%d.%d", &major, &minor); err != nil {

@@ -43,7 +43,7 @@ func (x *examination) toolsOf(f ir.Family) Finding {
 			return Finding{ID: id, State: x.severity(f), Text: "the program " + command(f, verb) + " is not there", Todo: install}
 		}
 		if err != nil {
-			return Finding{ID: id, State: x.severity(f), Text: oneLine(err.Error()), Todo: install}
+			return Finding{ID: id, State: x.severity(f), Text: oneLine(err.Error()), Todo: todo(err, install)}
 		}
 		if v, err = iptables.ParseVersion(text); err != nil {
 			return Finding{ID: id, State: Unknown, Text: err.Error(), Todo: install}
@@ -83,7 +83,7 @@ func flavours(x *examination) []Finding {
 		}
 	}
 	if len(out) == 0 {
-		return one("flavours", Unknown, "there is no iptables whose flavour is known", install)
+		return one("flavours", Unknown, "there is no iptables whose flavour is known", "see tools above")
 	}
 	return out
 }
@@ -108,7 +108,7 @@ func (x *examination) otherFlavour(f ir.Family, v iptables.Version) Finding {
 		return ok(id, "the kernel has no nf_tables, where iptables-nft would have rules")
 	}
 	if err != nil {
-		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: "install " + save + ", to see whether rules are left there"}
+		return Finding{ID: id, State: Unknown, Text: oneLine(err.Error()), Todo: todo(err, "install "+save+", to see whether rules are left there")}
 	}
 	if chains := ownChains(text); len(chains) > 0 {
 		return Finding{ID: id, State: Fail,
@@ -161,6 +161,15 @@ func ownChains(save string) []string {
 		}
 	}
 	return out
+}
+
+// todo is what to do where a tool could not be run: about one that is only in a
+// directory that $PATH names relative to where svcc runs, nothing else than that.
+func todo(err error, otherwise string) string {
+	if errors.Is(err, exec.ErrDot) {
+		return "have $PATH name that directory from / on"
+	}
+	return otherwise
 }
 
 // absent says that a tool is not there at all.

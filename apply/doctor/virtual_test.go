@@ -134,6 +134,7 @@ func TestVirtualFindings(t *testing.T) {
 		{"no xt_ipvs", func(n *node) { n.fails["-m ipvs"] = refused }, []string{"ipvs.match.ipv4 fail", "ipvs.match.ipv6 fail"}, "xt_ipvs"},
 
 		{"no ipset", func(n *node) { n.fails["ipset"] = exec.ErrNotFound }, []string{"sets.tool fail"}, "install"},
+		{"ipset by a relative $PATH", func(n *node) { n.fails["ipset"] = exec.ErrDot }, []string{"sets.tool fail"}, "$PATH"},
 		{"an old ipset", func(n *node) { n.says["ipset version"] = "ipset v4.5, protocol version: 4\n" }, []string{"sets.tool fail"}, "6.0"},
 		{"ipset speaks otherwise", func(n *node) { n.says["ipset version"] = "?" }, []string{"sets.tool unknown"}, "install"},
 		{"no sets with ranges", func(n *node) { n.fails["hash:ip,port,net"] = refused },
