@@ -26,6 +26,7 @@ const (
 // States are all of them.
 var States = []State{New, Established, Related, Invalid, Expected, Untracked}
 
+// String is the state as svcc trace --state takes it.
 func (s State) String() string {
 	return [...]string{"new", "established", "related", "invalid", "expected", "untracked"}[s]
 }
