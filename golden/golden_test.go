@@ -26,11 +26,18 @@ type built struct {
 }
 
 // eachFile runs f, in parallel, for each case.
-func eachFile(t *testing.T, f func(t *testing.T, c *Case)) {
+func eachFile(t *testing.T, f func(t *testing.T, c *Case)) { eachOf(t, caseFiles(t), f) }
+
+func caseFiles(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("cases/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
+	return files
+}
+
+func eachOf(t *testing.T, files []string, f func(t *testing.T, c *Case)) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()

@@ -3,7 +3,6 @@ package golden
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"slices"
 	"strings"
@@ -18,36 +17,51 @@ import (
 
 func TestMain(m *testing.M) { uml.Main(m) }
 
-// The kernel tests of IPVS mode have each trace line judged by real packets, in
-// User Mode Linux, after every section has been loaded by the tool that it names.
-// Each case is judged at one of the two levels, or at both if all is asked for.
+// The kernel tests of IPVS mode have trace lines judged by real packets, in User Mode
+// Linux, after every section has been loaded by the tool that it names: those of each
+// case that shows the kernel something new, to which levels share most.
 func TestKernelVirtualO0(t *testing.T) { virtualInKernel(t, 0) }
 func TestKernelVirtualO1(t *testing.T) { virtualInKernel(t, 1) }
 
+// judgedHere names the files of the cases to be judged inside.
+const judgedHere = "SVCC_JUDGED"
+
 func virtualInKernel(t *testing.T, level int) {
 	t.Parallel()
+	var chosen []uml.Option
+	if !uml.Inside() {
+		chosen = []uml.Option{uml.Env(judgedHere, strings.Join(virtualNews(t, level), " "))}
+	}
 	uml.Test(t, func(t *testing.T) {
-		eachVirtual(t, func(t *testing.T, c *Case) {
-			if !lab.All() && levelOf(c) != level {
-				return
-			}
-			for _, lines := range byNode(slices.DeleteFunc(forKernel(c.virtual(level)), byFlags)) {
-				r := compileVirtual(t, c, lines, level)
-				l := lab.New(t, labConfig(r, lines))
-				if err := judgeVirtual(l, r, lines); err != nil {
+		eachOf(t, strings.Fields(os.Getenv(judgedHere)), func(t *testing.T, c *Case) {
+			for _, g := range virtualGroups(t, c, level) {
+				l := lab.New(t, labConfig(g.built, g.lines))
+				if err := judgeVirtual(l, g.built, g.lines); err != nil {
 					t.Error(err)
 				}
 			}
 		})
-	})
+	}, chosen...)
 }
 
-// levelOf is the level at which a case is judged where one is enough.
-func levelOf(c *Case) int {
-	if len(c.Gap) > 0 {
-		return 0 // what it shows is of -O0
+// virtualNews gives the files of the cases to be judged at a level.
+func virtualNews(t *testing.T, level int) (files []string) {
+	n := news{}
+	for below := range level + 1 {
+		files = n.cases(t, func(c *Case) []judged { return virtualGroups(t, c, below) })
 	}
-	return int(crc32.ChecksumIEEE([]byte(c.File)) % 2)
+	return files
+}
+
+// virtualGroups builds a case in IPVS mode for each node that judges some of its lines.
+func virtualGroups(t *testing.T, c *Case, level int) (out []judged) {
+	if c.Refused != "" {
+		return nil
+	}
+	for _, lines := range byNode(slices.DeleteFunc(forKernel(c.virtual(level)), byFlags)) {
+		out = append(out, judged{compileVirtual(t, c, lines, level), lines})
+	}
+	return out
 }
 
 // byFlags says that whether a virtual server sends on the packets of a line depends

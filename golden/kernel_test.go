@@ -14,18 +14,26 @@ import (
 	"svcc/ir"
 )
 
-// TestKernel has each trace line judged by real packets, with both kinds of
-// iptables. A case has a node of its own, and one for each set of addresses
-// that its lines bind.
+// TestKernel has trace lines judged by real packets, with both kinds of iptables:
+// those of each case that shows the kernel something new. A case has a node of its
+// own, and one for each set of addresses that its lines bind.
 func TestKernel(t *testing.T) { inKernel(t, 0) }
 
 func inKernel(t *testing.T, level int) {
 	lab.Require(t)
-	eachCase(t, hooked(level), func(t *testing.T, c *Case, r built) {
+	groups := func(t *testing.T, c *Case) (out []judged) {
+		r := compile(t, c, hooked(level))
 		for _, lines := range byNode(forKernel(c.Traces)) {
-			l := lab.New(t, labConfig(r, lines))
+			out = append(out, judged{r, lines})
+		}
+		return out
+	}
+	files := news{}.cases(t, func(c *Case) []judged { return groups(t, c) })
+	eachOf(t, files, func(t *testing.T, c *Case) {
+		for _, g := range groups(t, c) {
+			l := lab.New(t, labConfig(g.built, g.lines))
 			for _, fl := range lab.Flavours {
-				if err := judgeInKernel(l, fl, r, lines); err != nil {
+				if err := judgeInKernel(l, fl, g.built, g.lines); err != nil {
 					t.Errorf("iptables-%s: %v", fl, err)
 				}
 			}

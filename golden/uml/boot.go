@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func boot(args []string, s settings) (e ended, err error) {
 		return e, err
 	}
 	defer os.RemoveAll(dir)
-	if err := writeJob(dir, args); err != nil {
+	if err := writeJob(dir, args, s.env); err != nil {
 		return e, err
 	}
 	start := time.Now()
@@ -68,12 +69,12 @@ func boot(args []string, s settings) (e ended, err error) {
 	return e, nil
 }
 
-func writeJob(dir string, args []string) error {
+func writeJob(dir string, args, env []string) error {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(job{Args: args, Dir: cwd, Env: os.Environ()})
+	text, err := json.Marshal(job{Args: args, Dir: cwd, Env: append(os.Environ(), env...)})
 	if err != nil {
 		return err
 	}
@@ -83,25 +84,39 @@ func writeJob(dir string, args []string) error {
 // kernelArgs is the kernel's command line. What the kernel does not know of it
 // becomes init's environment.
 func kernelArgs(init, dir string, s settings) []string {
-	return []string{
+	return slices.Concat([]string{
 		fmt.Sprintf("mem=%dM", s.memory), "uml_dir=" + dir + "/", "umid=kernel",
 		"rootfstype=hostfs", "rootflags=/", "rw", "init=" + init,
-		"con=null", "con0=null,fd:1", "quiet", "panic=1",
-		marker + "=" + dir, goSettings[0], goSettings[1],
-	}
+		"con=null", "con0=null,fd:1", "quiet", "panic=1", marker + "=" + dir,
+	}, careful, lean)
 }
+
+// lean leaves out of the boot what no test needs and what costs time: terminals of the
+// old kind (as long as all the rest), a compressed cache of swapped pages, and the
+// buffers of a file system that stands in each kernel. The kernel maps each page of
+// its dynamic memory anew whenever some of it is freed, and these were most of them.
+var lean = []string{"pty.legacy_count=0", "zswap.enabled=0", "jfs.nTxBlock=16", "jfs.nTxLock=256"}
 
 // run runs the kernel of a job to its end, or until nothing was heard of its tests
 // for so long, and gives what it wrote on its console. Nothing of it is left when
 // run returns.
 func run(args []string, dir string, silence time.Duration) (console, lost string, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	unbind, err := bindCPU()
-	if err != nil {
-		return "", "", err
-	}
-	defer unbind()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// The thread is never unlocked: it ends with this goroutine, and what it
+		// was bound to and denied with it.
+		runtime.LockOSThread()
+		if err = errors.Join(bindCPU(), plainRegisters()); err == nil {
+			console, lost, err = runHere(args, dir, silence)
+		}
+	}()
+	<-done
+	return console, lost, err
+}
+
+// runHere is run in the calling thread.
+func runHere(args []string, dir string, silence time.Duration) (console, lost string, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go awaitSilence(ctx, filepath.Join(dir, outputFile), silence, cancel)
@@ -168,10 +183,10 @@ var booted atomic.Uint32
 // bindCPU binds the calling thread, and so what it starts, to one CPU: the
 // kernel and its processes never run at the same time but alternate at each
 // system call and page fault, which takes half as long on one.
-func bindCPU() (unbind func(), err error) {
+func bindCPU() error {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return nil, err
+		return err
 	}
 	// Kernels of one package and of several spread out.
 	skip := (os.Getpid() + int(booted.Add(1))) % may.Count()
@@ -182,7 +197,7 @@ func bindCPU() (unbind func(), err error) {
 		if skip--; skip < 0 {
 			var one unix.CPUSet
 			one.Set(cpu)
-			return func() { unix.SchedSetaffinity(0, &may) }, unix.SchedSetaffinity(0, &one) // as before
+			return unix.SchedSetaffinity(0, &one)
 		}
 	}
 }

@@ -228,10 +228,14 @@ func waitSyncing(cmd *exec.Cmd, out *os.File) error {
 
 // childEnv is the machine's environment with what is different inside.
 func childEnv(env []string, dir string) []string {
-	return append(env, // the last one of a name counts
-		marker+"="+dir, "TMPDIR="+tempDir, "PATH="+os.Getenv("PATH"), goSettings[0], goSettings[1])
+	return append(append(env, // the last one of a name counts
+		marker+"="+dir, "TMPDIR="+tempDir, "PATH="+os.Getenv("PATH")), careful...)
 }
 
-// goSettings keep Go programs from what this kernel does badly: preempted by
-// signals, a large one was seen to hang in garbage collection.
-var goSettings = [2]string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1"}
+// careful keeps programs from what this kernel does badly. Preempted by signals, a large
+// Go program was seen to hang in garbage collection; and the registers of the CPU's
+// optional features are not kept, see plainRegisters.
+var careful = []string{
+	"GODEBUG=asyncpreemptoff=1,cpu.all=off", "GOMAXPROCS=1",
+	"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC",
+}

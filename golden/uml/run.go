@@ -18,6 +18,7 @@ import (
 type settings struct {
 	silence time.Duration
 	memory  int // MiB
+	env     []string
 }
 
 // An Option changes how a kernel is run.
@@ -26,6 +27,11 @@ type Option func(*settings)
 // Silence is for how long the tests inside may say nothing, 10 minutes if left out:
 // not even that one of them begins or ends.
 func Silence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
+
+// Env gives the tests inside an environment variable.
+func Env(name, value string) Option {
+	return func(s *settings) { s.env = append(s.env, name+"="+value) }
+}
 
 // Memory is the kernel's memory in MiB, 2048 if left out. What is not used
 // costs nothing.

@@ -111,7 +111,7 @@ func TestKernelIsKilled(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	args := testArgs(t, "^"+t.Name()+"$", time.Hour)
-	if err := writeJob(dir, args); err != nil {
+	if err := writeJob(dir, args, nil); err != nil {
 		t.Fatal(err)
 	}
 	_, lost, err := run(kernelArgs(args[0], dir, settings{memory: 512}), dir, 5*time.Second)
