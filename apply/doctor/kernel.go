@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -78,15 +79,20 @@ func (x *examination) features(f ir.Family) []Finding {
 		}
 		return one(id, bad, "without "+iptables.Flavour("")(f, "")+" no rule can be tried", "see tools."+f.String())
 	}
+	tried := slices.DeleteFunc(slices.Clone(features), func(t feature) bool { return x.idle(t.module, f, v.NFT) != "" })
+	together := x.try(f, tried...)
+	if errors.Is(together, syscall.EPERM) {
+		return one(id, Unknown, "rules cannot be tried: no network namespace can be made", "run as root, with CAP_SYS_ADMIN")
+	}
 	var out []Finding
 	for _, t := range features {
 		if m := x.idle(t.module, f, v.NFT); m != "" {
 			out = append(out, ok(id+"."+t.name, "the module "+m+" is not loaded yet; svcc apply has it loaded"))
 			continue
 		}
-		err := x.try(f, t)
-		if errors.Is(err, syscall.EPERM) {
-			return one(id, Unknown, "rules cannot be tried: no network namespace can be made", "run as root, with CAP_SYS_ADMIN")
+		err := together
+		if err != nil { // which one is it?
+			err = x.try(f, t)
 		}
 		out = append(out, x.featureFound(id+"."+t.name, f, t, v, err))
 	}
@@ -120,9 +126,13 @@ func (x *examination) featureFound(id string, f ir.Family, t feature, v iptables
 		Todo: "load the kernel's module, or have one built: " + modules}
 }
 
-// try loads one feature. The namespace ends with the tool.
-func (x *examination) try(f ir.Family, t feature) error {
-	_, err := x.Runner.Run(x.ctx, apply.Input{Tool: iptables.Flavour("")(f, "restore"), Args: []string{"--noflush"}, Stdin: []byte(t.text(f)), Isolated: true})
+// try loads some features. The namespace ends with the tool.
+func (x *examination) try(f ir.Family, some ...feature) error {
+	var text strings.Builder
+	for _, t := range some {
+		text.WriteString(t.text(f))
+	}
+	_, err := x.Runner.Run(x.ctx, apply.Input{Tool: iptables.Flavour("")(f, "restore"), Args: []string{"--noflush"}, Stdin: []byte(text.String()), Isolated: true})
 	return err
 }
 
