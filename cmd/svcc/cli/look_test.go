@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,16 +11,31 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// noted is what a script's node had at its last note: everything by what tells of it.
+type noted map[string]string
+
+// notes is the key of what was noted among the values of a script.
+type notes struct{}
+
+// note is a command of TestKernelScripts: what is on the node from here on is there
+// on purpose.
+func note(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: note")
+	}
+	maps.Copy(ts.Value(notes{}).(noted), everything())
+}
+
 // looks is a command of TestKernelScripts: svcc ARGS... ends with any exit code,
 // and neither makes nor changes a table, chain, rule, set or virtual server of
-// either flavour.
+// either flavour since the last note.
 func looks(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: looks COMMAND ARGS...")
+	before := ts.Value(notes{}).(noted)
+	if neg || len(args) < 2 || len(before) == 0 {
+		ts.Fatalf("usage: looks COMMAND ARGS..., after note")
 	}
-	before := everything()
 	_ = ts.Exec(args[0], args[1:]...)
-	if diff := cmp.Diff(before, everything()); diff != "" {
+	if diff := cmp.Diff(before, noted(everything())); diff != "" {
 		ts.Fatalf("%s changed the node: %s", strings.Join(args, " "), diff)
 	}
 }

@@ -30,6 +30,7 @@ func TestKernelScripts(t *testing.T) {
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"exits":  exits,
 					"silent": silent,
+					"note":   note,
 					"looks":  looks,
 				},
 			})
@@ -70,6 +71,7 @@ func setupNode(e *testscript.Env, flavour string) error {
 	}
 	e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 	e.Setenv("XTABLES_LOCKFILE", filepath.Join(e.WorkDir, "xtables.lock"))
+	e.Values[notes{}] = noted{}
 	e.Setenv("NODE_NAME", "node-a")
 	e.Setenv("S", "--state-dir=state")
 	e.Setenv("C", "--cluster-cidr=10.244.0.0/16")
