@@ -19,8 +19,8 @@
 // with the last it said.
 //
 // Inside, the file system is the machine's, so a test writes only to its
-// T.TempDir, which is in memory there. A boot takes 2 to 3 seconds, /bin/true
-// 30 ms and iptables-restore 80 ms, so put many cases into one test and prefer
+// T.TempDir, which is in memory there. A boot takes 3 seconds, /bin/true
+// 40 ms and iptables-restore 60 ms, so put many cases into one test and prefer
 // netlink to a tool. No module is loaded later than at the boot, so whatever
 // rules need stands in modules. Only iptables-legacy works, and its tools have
 // the plain names (iptables, ip6tables-restore, ...); lab.Flavours says so.
