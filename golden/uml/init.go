@@ -237,5 +237,5 @@ func childEnv(env []string, dir string) []string {
 // optional features are not kept, see plainRegisters.
 var careful = []string{
 	"GODEBUG=asyncpreemptoff=1,cpu.all=off", "GOMAXPROCS=1",
-	"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC",
+	"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX_Fast_Unaligned_Load,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC",
 }

@@ -24,9 +24,9 @@ const (
 // registers (AVX) of a process that it traces. The kernel asks once whether it may
 // have them, and else does with the older request: it copies the registers at each
 // system call and page fault of what runs inside, and the host maps and unmaps memory
-// for each copy of the extended ones, which is a third of all its time. What runs
-// inside must not use them then, see childEnv: threads of one process would mix them
-// up. On other machines than amd64 there is no such thing.
+// for each copy of the extended ones, which is a quarter of all its time. What runs
+// inside must not use them then, see careful: a page fault clears them (TestSystem,
+// "copies"). On other machines than amd64 there is no such thing.
 func plainRegisters() error {
 	if runtime.GOARCH != "amd64" {
 		return nil

@@ -188,7 +188,22 @@ func TestSystem(t *testing.T) {
 		t.Run("dummy", dummy)
 		t.Run("tools", tools)
 		t.Run("files", files)
+		t.Run("copies", copies)
 	}, Memory(512))
+}
+
+// copies has programs copy more than they have in memory yet: the registers by which
+// they do are kept through each page fault, or what comes out is not what went in.
+func copies(t *testing.T) {
+	var text strings.Builder
+	for i := range 10000 {
+		fmt.Fprintf(&text, "%08d %s\n", i, strings.Repeat("x", i%97))
+	}
+	for _, program := range [][]string{{"sort"}, {"sh", "-c", `x=$(cat); printf '%s\n' "$x"`}, {"sed", "-n", "H;${x;s/^.//;p}"}} {
+		if output(t, text.String(), program...) != text.String() {
+			t.Errorf("%q changed what it copied", program)
+		}
+	}
 }
 
 // schedulers loads a virtual server with each scheduler.
