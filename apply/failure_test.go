@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"svcc/apply"
@@ -510,10 +511,12 @@ func TestConfirmed(t *testing.T) {
 
 func TestStoppedWhileWaiting(t *testing.T) {
 	w, states, _ := start(t, oldState(t), newState(t))
-	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
-	defer cancel()
-	err := to(ctx, w.engine(confirmIn(time.Hour)), newState(t))
-	mustFail(t, err, context.DeadlineExceeded)
+	synctest.Test(t, func(t *testing.T) { // its clock goes on only while the run waits
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		err := to(ctx, w.engine(confirmIn(time.Hour)), newState(t))
+		mustFail(t, err, context.DeadlineExceeded)
+	})
 	if w.whole(states) != "old" || w.journal() != nil {
 		t.Errorf("%q", w.whole(states))
 	}
