@@ -21,10 +21,6 @@ type Graph struct {
 	// Masquerades hold for connections by what their destination was, beside
 	// the Masquerade steps on their way.
 	Masquerades []MasqueradeTo
-	// HairpinOnce asks backends to recognise a client that is the chosen
-	// endpoint itself in one place, after the choice, rather than for each
-	// endpoint. It changes no outcome.
-	HairpinOnce bool
 }
 
 // Entry is one row of the look-up: destination, protocol, port.

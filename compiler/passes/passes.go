@@ -82,14 +82,6 @@ var Table = []Pass{
 		Level: 1,
 		Graph: prune,
 	},
-	{
-		Name:     "hairpin",
-		Doc:      "Finds clients that are the chosen endpoint themselves by one question after the choice, for all services together. Assumes that a connection which somebody else's DNAT sends back to its own sender may be masqueraded too; without, it could not work.",
-		After:    []Order{{"lower", "it rewrites a Graph"}},
-		Level:    1,
-		Required: true,
-		Graph:    hairpin,
-	},
 }
 
 // Select gives the rows that run at a level, without those turned off. It is an
