@@ -110,12 +110,15 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		var list diag.List
 		programs, list = resolve.Resolve(set, faulty, options)
 		found = append(found, list...)
-		r.Summary = summarize(set, faulty, programs)
 	})
 	if o.Strict {
 		found = found.Strict()
 	}
 	r.Diagnostics = found.Sort()
+	r.Summary = summarize(set, faulty, programs)
+	if !compilable(r.Diagnostics, true) {
+		r.Summary.compileNone(programs)
+	}
 	if !compilable(r.Diagnostics, o.KeepGoing) {
 		return nil
 	}

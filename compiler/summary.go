@@ -74,11 +74,31 @@ func summarize(set *manifest.Set, faulty map[string]bool, programs []*ir.Program
 			s.leave(name, reason, design)
 		}
 	}
+	s.sort()
+	return s
+}
+
+func (s *Summary) sort() {
 	slices.SortFunc(s.LeftOut, func(a, b LeftOut) int { return strings.Compare(a.Reason, b.Reason) })
 	for _, l := range s.LeftOut {
 		slices.Sort(l.Services)
 	}
-	return s
+}
+
+// compileNone takes back what Programs have: errors that are of no Service leave
+// nothing to compile.
+func (s *Summary) compileNone(programs []*ir.Program) {
+	s.Compiled, s.Ports = 0, 0
+	left := map[string]bool{}
+	for _, p := range programs {
+		for _, x := range p.Services {
+			if name := x.Service(); !left[name] {
+				left[name] = true
+				s.leave(name, "errors that no Service has", false)
+			}
+		}
+	}
+	s.sort()
 }
 
 func (s *Summary) leave(name, reason string, design bool) {

@@ -68,7 +68,7 @@ func (d *destination) resolve(programs []*ir.Program) error {
 		}
 	}
 	if len(ports) == 0 {
-		return fmt.Errorf("no rules are made for a Service %s", d.service)
+		return fmt.Errorf("no rules are made for a Service %s%s", d.service, meant(d.service, programs))
 	}
 	slices.Sort(ports)
 	list := strings.Join(slices.Compact(ports), ", ")

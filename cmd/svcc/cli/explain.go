@@ -82,7 +82,9 @@ func (e *explainCommand) run(name string, paths []string) error {
 		return exit{failure(r.Diagnostics), errors.New("there are errors: nothing can be explained")}
 	}
 	found := false
+	var programs []*ir.Program
 	for i := range r.Units {
+		programs = append(programs, r.Units[i].Program)
 		x := explained{Unit: &r.Units[i], options: o}
 		x.choose(m[1], m[2])
 		if len(x.ports) == 0 {
@@ -98,7 +100,7 @@ func (e *explainCommand) run(name string, paths []string) error {
 	e.show(e.out, about)
 	e.closing(e.err, r, "")
 	if !found {
-		return exit{exitFindings, fmt.Errorf("no rules are made for %s: the input has no such Service, or it is left out (see the findings, if any)", name)}
+		return exit{exitFindings, fmt.Errorf("no rules are made for %s: the input has no such Service, or it is left out (see the findings, if any)%s", name, meant(m[1], programs))}
 	}
 	return nil
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"svcc/ir"
 )
 
 // flagError says with an error of flags what was probably meant: the flag of the
@@ -37,16 +40,43 @@ func withUnit(value string) string {
 
 var bareNumber = regexp.MustCompile(`^\+?[0-9.]+$`)
 
-// nearestFlag is the flag whose name is fewest changes of a letter away, if that
-// is less than half the name.
-func nearestFlag(cmd *cobra.Command, name string) (near string) {
-	least := (len(name) + 2) / 2
+// nearestFlag is the flag that was probably meant; "" if none.
+func nearestFlag(cmd *cobra.Command, name string) string {
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); d < least && !f.Hidden {
-			near, least = f.Name, d
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
+	return nearest(name, names, len(name))
+}
+
+// nearest is the first of the names that is fewest changes of a letter away, if those
+// are about half of so many at most; else "". Two letters that changed places are two.
+func nearest(name string, names []string, of int) (near string) {
+	least := (of + 3) / 2
+	for _, n := range names {
+		if d := distance(name, n); d < least {
+			near, least = n, d
+		}
+	}
 	return near
+}
+
+// meant asks whether the nearest of the Services that have rules was meant; "" if
+// none is near.
+func meant(name string, programs []*ir.Program) string {
+	var names []string
+	for _, p := range programs {
+		for _, s := range p.Services {
+			names = append(names, s.Service())
+		}
+	}
+	_, own, _ := strings.Cut(name, "/")
+	if near := nearest(name, names, len(own)); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
 
 // distance counts the letters to insert, to delete or to replace that make a of b.

@@ -25,7 +25,7 @@ func newVerify(s streams) *cobra.Command {
 		Use:   "verify RULES PATH...",
 		Short: "Prove rules against manifests",
 		Long: "Prove that RULES mean what the manifests say: a ruleset file, or what iptables-save (and ip6tables-save) print on a node,\n" +
-			"whether svcc or kube-proxy programmed it. Each service and packet that differs is shown, and what the rules do for Services\n" +
+			"whether svcc or kube-proxy programmed it. Where no flag says how pods are told from others, a ruleset file does. Each service and packet that differs is shown, and what the rules do for Services\n" +
 			"that the manifests lack. Rules of other programs are passed over; -v lists those that cannot be followed.\n" +
 			"Of a node in IPVS mode, RULES have also what \"ipset save\", \"ip address show dev kube-ipvs0\" and \"ipvsadm -Sn\" print. The manifests\n" +
 			"are compiled in the mode that the rules are of, unless --mode says otherwise.",
@@ -49,6 +49,7 @@ func newVerify(s streams) *cobra.Command {
 				return err
 			}
 			c.as(&o, rules)
+			podsAs(&o, rules.programs)
 			r, err := compile(o, d, s, nil)
 			if err != nil {
 				return err
