@@ -1,0 +1,72 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func main() {
+	flags := flag.NewFlagSet("samebytes", flag.ExitOnError)
+	base := flags.String("base", "", "the commit to compare the working tree with (required)")
+	random := flags.Int("random", 200, "how many random clusters")
+	messages := flags.Bool("messages", false, "also compare what build, lint, explain and diff say")
+	_ = flags.Parse(os.Args[1:])
+	if *base == "" || flags.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: samebytes -base COMMIT [-random N] [-messages], in the folder of go.mod")
+		os.Exit(2)
+	}
+	same, err := run(*base, *random, *messages)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "samebytes:", err)
+		os.Exit(2)
+	}
+	if !same {
+		os.Exit(1)
+	}
+}
+
+// run compares the commit with the working tree below the current folder.
+func run(base string, random int, messages bool) (same bool, err error) {
+	dir, err := os.MkdirTemp("", "samebytes-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	binaries, err := builds(dir, base)
+	if err != nil {
+		return false, err
+	}
+	list, err := inputs(filepath.Join(dir, "in"), random)
+	if err != nil {
+		return false, err
+	}
+	t := &tally{out: os.Stdout}
+	c := comparer{builds: binaries, dir: dir, messages: messages, tally: t}
+	if err := c.all(list); err != nil {
+		return false, err
+	}
+	return t.close(len(list)), nil
+}
+
+// all compares every input, as many at once as there are processors.
+func (c comparer) all(list []input) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, in := range list {
+		g.Go(func() error { return c.one(in, list[max(0, i-1)]) })
+	}
+	return g.Wait()
+}
+
+// close prints the last line. Where no build of either wrote a thing, nothing was
+// proved.
+func (t *tally) close(inputs int) bool {
+	fmt.Fprintf(t.out, "%d inputs, %d runs of each build, %d of them refused: %d texts compared, %d differences\n",
+		inputs, t.runs, t.refused, t.texts, t.differences)
+	return t.differences == 0 && t.texts > t.runs
+}
