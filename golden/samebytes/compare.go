@@ -82,18 +82,19 @@ func (c comparer) one(in, before input) error {
 const target = "OUT/"
 
 // buildRuns are the flags of each build of the n-th input. Every mode and level
-// writes a folder; what only chooses among the same texts takes turns at the levels.
+// writes a folder; what only chooses among the same texts takes turns.
 func buildRuns(n int) (runs [][]string) {
-	for m, mode := range []string{"iptables", "ipvs"} {
+	modes := []string{"--mode=iptables", "--mode=ipvs"}
+	for _, mode := range modes {
 		for level := range 3 {
-			runs = append(runs, []string{"--mode=" + mode, fmt.Sprintf("-O%d", level), "-o", target})
+			runs = append(runs, []string{mode, fmt.Sprintf("-O%d", level), "-o", target})
 		}
-		turn := fmt.Sprintf("-O%d", (n+m)%3)
-		runs = append(runs,
-			[]string{"--mode=" + mode, turn, "--families=ipv4", "--hooks=no", "-o", target + "ipv4.rules"},
-			[]string{"--mode=" + mode, turn, "--families=ipv6", "--bare", "-o", "-"})
 	}
-	return runs
+	level := fmt.Sprintf("-O%d", n%3)
+	if n/3%2 == 0 {
+		return append(runs, []string{modes[n/6%2], level, "--families=ipv4", "--hooks=no", "-o", target + "ipv4.rules"})
+	}
+	return append(runs, []string{modes[n/6%2], level, "--families=ipv6", "--bare", "-o", "-"})
 }
 
 // programLine is a service port of the Program in a ruleset file.
@@ -173,6 +174,7 @@ func (c comparer) run(svcc string, in input, args []string) (outputs, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(svcc, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = in.dir, &stdout, &stderr
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // as many run as there are processors
 	err = cmd.Run()
 	if ended := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ended) {
 		return nil, err

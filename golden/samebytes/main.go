@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -14,13 +16,14 @@ func main() {
 	flags := flag.NewFlagSet("samebytes", flag.ExitOnError)
 	base := flags.String("base", "", "the commit to compare the working tree with (required)")
 	random := flags.Int("random", 200, "how many random clusters")
+	only := flags.String("run", "", "only inputs whose name this regular expression matches")
 	messages := flags.Bool("messages", false, "also compare what build, lint, explain and diff say")
 	_ = flags.Parse(os.Args[1:])
 	if *base == "" || flags.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: samebytes -base COMMIT [-random N] [-messages], in the folder of go.mod")
+		fmt.Fprintln(os.Stderr, "usage: samebytes -base COMMIT [-random N] [-run REGEXP] [-messages], in the folder of go.mod")
 		os.Exit(2)
 	}
-	same, err := run(*base, *random, *messages)
+	same, err := run(*base, *random, *only, *messages)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "samebytes:", err)
 		os.Exit(2)
@@ -31,7 +34,11 @@ func main() {
 }
 
 // run compares the commit with the working tree below the current folder.
-func run(base string, random int, messages bool) (same bool, err error) {
+func run(base string, random int, only string, messages bool) (same bool, err error) {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return false, err
+	}
 	dir, err := os.MkdirTemp("", "samebytes-")
 	if err != nil {
 		return false, err
@@ -45,6 +52,7 @@ func run(base string, random int, messages bool) (same bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	list = slices.DeleteFunc(list, func(in input) bool { return !chosen.MatchString(in.name) })
 	t := &tally{out: os.Stdout}
 	c := comparer{builds: binaries, dir: dir, messages: messages, tally: t}
 	if err := c.all(list); err != nil {
