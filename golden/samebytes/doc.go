@@ -13,7 +13,7 @@
 //
 // A line a difference goes to standard output, with the first line of the text that
 // differs, and a closing line with what was compared. The exit code is 1 where
-// anything differs and 2 where nothing could be compared.
+// anything differs or nothing was written, and 2 where nothing could be compared.
 //
 // A change that rewrites how rules are made, and no rule, is held to it; one that
 // changes rules on purpose shows here which.

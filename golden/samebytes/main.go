@@ -71,10 +71,10 @@ func (c comparer) all(list []input) error {
 	return g.Wait()
 }
 
-// close prints the last line. Where no build of either wrote a thing, nothing was
-// proved.
+// close prints the last line. Where no run wrote a thing, nothing
+// was proved.
 func (t *tally) close(inputs int) bool {
-	fmt.Fprintf(t.out, "%d inputs, %d runs of each build, %d of them refused: %d texts compared, %d differences\n",
+	fmt.Fprintf(t.out, "%d inputs, %d runs of each build, %d of them without output: %d texts compared, %d differences\n",
 		inputs, t.runs, t.refused, t.texts, t.differences)
-	return t.differences == 0 && t.texts > t.runs
+	return t.differences == 0 && t.runs > t.refused
 }
