@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 2h
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test kill conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel lint tidy dist dist-check
+.PHONY: help build demo test kill conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel same lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ bench-ipvs: ## what an apply in IPVS mode costs, inside User Mode Linux (2 minut
 
 bench-kernel: ## what rules cost in the kernel, at each level and of each iptables (root, 15 minutes; ARGS=-quick: 3)
 	$(GO) run ./golden/kernelbench $(ARGS)
+
+same: ## the working tree's svcc writes the same bytes as that of BASE=<commit> (ARGS=-messages: and says the same)
+	@test -n "$(BASE)" || { echo "same: BASE=<commit> is missing"; exit 2; }
+	$(GO) run ./golden/samebytes -base '$(BASE)' $(ARGS)
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be had
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi

@@ -3,6 +3,7 @@ package ir
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ var headRows = []struct {
 	{"  mark ", readMark},
 	{"  pods ", func(p *Program, v string) error { return p.Options.Pods.read(v) }},
 	{"  node ports at ", func(p *Program, v string) error { return p.Options.NodePorts.read(v) }},
-	{"  known endpoints ", func(p *Program, v string) (err error) { p.Known, err = readNumber(v, 1<<62); return err }},
+	{"  known endpoints ", func(p *Program, v string) (err error) { p.Known, err = readNumber(v, math.MaxInt); return err }},
 }
 
 func (r *reader) read(line string) error {

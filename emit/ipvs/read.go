@@ -184,9 +184,9 @@ func (s *Set) option(w []string, f ir.Family) (n int, err error) {
 	}
 	switch w[0] {
 	case "hashsize":
-		s.HashSize, err = number(w[1], 0, math.MaxUint32)
+		s.HashSize, err = number(w[1], 0, min(math.MaxInt, math.MaxUint32))
 	case "maxelem":
-		s.MaxElem, err = number(w[1], 0, math.MaxUint32)
+		s.MaxElem, err = number(w[1], 0, min(math.MaxInt, math.MaxUint32))
 	case "initval", "bucketsize":
 	default:
 		if o := w[0] + " " + w[1]; o != "family "+inet(f) && o != allPorts {
