@@ -1,8 +1,6 @@
 package iptables
 
 import (
-	"net/netip"
-
 	"svcc/ir"
 )
 
@@ -55,13 +53,4 @@ func (c *serviceChains) endpointChain(e ir.Endpoint) {
 
 func (c *serviceChains) sticky() bool {
 	return c.cluster != nil && c.cluster.AffinitySeconds > 0 || c.local != nil && c.local.AffinitySeconds > 0
-}
-
-func isFrontend(a netip.Addr, entries []*ir.Entry) bool {
-	for _, e := range entries {
-		if e.Kind == ir.LoadBalancer && e.Addr == a {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"svcc/ir"
@@ -257,12 +258,29 @@ func (c *serviceChains) firewallChain(entries []*ir.Entry) {
 		return
 	}
 	chain := c.chain(ir.PartFirewall)
-	for _, p := range g.If.Sources {
-		from := source(p)
-		if isFrontend(p.Addr(), entries) && p.IsSingleIP() {
-			from = sourceHost(p.Addr())
-		}
-		c.natRule(chain, c.name.Display()+" loadbalancer IP", jump(c.target(g.Then)), from)
+	pass := func(from match) { c.natRule(chain, c.name.Display()+" loadbalancer IP", jump(c.target(g.Then)), from) }
+	ranges := c.sourceRanges(g.If.Sources, entries)
+	for _, p := range g.If.Sources[:ranges] {
+		pass(source(p))
+	}
+	for _, p := range g.If.Sources[ranges:] {
+		pass(sourceHost(p.Addr()))
 	}
 	c.natRule(chain, "other traffic to "+c.name.Display()+" will be dropped by KUBE-PROXY-FIREWALL", nil)
+}
+
+// sourceRanges counts the source ranges among what a firewall lets in. Where one of
+// them holds the node, the load balancer's own addresses follow them
+// (ir.ServicePort.AllowedSources), which kube-proxy writes without a length.
+func (c *serviceChains) sourceRanges(all []netip.Prefix, entries []*ir.Entry) int {
+	n, node := len(all), c.g.Node.IP
+	for _, e := range entries {
+		if e.Kind == ir.LoadBalancer && n > 0 {
+			n--
+		}
+	}
+	if !slices.ContainsFunc(all[:n], func(p netip.Prefix) bool { return p.Contains(node) }) {
+		return len(all)
+	}
+	return n
 }
