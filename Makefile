@@ -44,7 +44,8 @@ conformance: ## svcc beside k8s.io/kubernetes: input beside its API server's, -O
 	@$(CONFORMANCE) list -deps -test ./... >/dev/null || { \
 	  echo "conformance: the modules of conformance/go.sum are not in the module cache and cannot be downloaded;"; \
 	  echo "set GOPROXY to a proxy that this machine can reach, or fill the cache there: cd conformance && go mod download"; exit 1; }
-	$(CONFORMANCE) test -vet=off -count=1 -timeout $(TIMEOUT) ./... $(ARGS)
+	@echo "compiling k8s.io/kubernetes and svcc; the first time some minutes"
+	@$(CONFORMANCE) test -vet=off -count=1 -timeout $(TIMEOUT) $(ARGS)
 
 golden: ## write anew what golden cases derive from the compiler (never their trace lines)
 	$(GO) test -count=1 ./golden -update

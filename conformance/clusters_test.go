@@ -38,7 +38,8 @@ type choices struct {
 	nodePortAddresses  []string
 	detect             string // a detectLocalMode
 	clusterCIDRs       []string
-	liberal            bool // net.netfilter.nf_conntrack_tcp_be_liberal
+	liberal            bool   // net.netfilter.nf_conntrack_tcp_be_liberal
+	scheduler          string // of virtual servers; "" for the default
 }
 
 // world is one cluster with the node's view of it.
@@ -74,6 +75,7 @@ func (w *world) choose() {
 		detect:            pick(w.r, []string{"ClusterCIDR", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"}),
 		clusterCIDRs:      pick(w.r, [][]string{podRanges[:], podRanges[:], podRanges[:1], podRanges[1:], nil}),
 		nodePortAddresses: pick(w.r, nodePortChoices),
+		scheduler:         pick(w.r, []string{"", "", "", "", "lc", "mh", "ovf", "sh"}),
 	}
 	if w.oneIn(4) {
 		w.masqueradeBit = w.r.IntN(32)
@@ -177,6 +179,9 @@ func (w *world) external(s *corev1.Service, families []int) {
 			a = nodeIPs[f]
 		case w.oneIn(4):
 			a = fmt.Sprintf(externals[f], 255, 7)
+		case w.oneIn(8):
+			s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, pick(w.r, s.Spec.ClusterIPs)) // the Service's already
+			continue
 		}
 		if w.free(s, a) {
 			s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, a)
@@ -226,6 +231,8 @@ func (w *world) balancer(s *corev1.Service, families []int) {
 			in.IPMode = ptr(corev1.LoadBalancerIPModeProxy)
 		case 2, 3:
 			in.IPMode = ptr(corev1.LoadBalancerIPModeVIP)
+		case 4:
+			in.IP = pick(w.r, append(slices.Clone(s.Spec.ExternalIPs), s.Spec.ClusterIPs...)) // the Service's already
 		}
 		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, in)
 	}

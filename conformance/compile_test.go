@@ -63,6 +63,9 @@ func (w *world) compile(t *testing.T, mode string) *compiler.Result {
 	args := []string{"-", "-O0", "--mode=" + mode, "--node=" + thisNode, "--detect-local-mode=" + w.detect,
 		fmt.Sprintf("--masquerade-bit=%d", w.masqueradeBit), fmt.Sprintf("--masquerade-all=%t", w.masqueradeAll),
 		fmt.Sprintf("--localhost-nodeports=%t", w.localhostNodePorts), fmt.Sprintf("--tcp-be-liberal=%t", w.liberal)}
+	if mode == compiler.ModeIPVS && w.scheduler != "" {
+		args = append(args, "--scheduler="+w.scheduler)
+	}
 	if len(w.clusterCIDRs) > 0 && w.detect == "ClusterCIDR" {
 		args = append(args, "--cluster-cidr="+strings.Join(w.clusterCIDRs, ","))
 	}

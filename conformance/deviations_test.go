@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"regexp"
@@ -17,7 +18,8 @@ import (
 // situation is where a difference was seen.
 type situation struct {
 	*world
-	unit compiler.Unit
+	unit  compiler.Unit
+	found []difference // all of that unit
 }
 
 // deviation is one way in which svcc's text differs from kube-proxy's on purpose.
@@ -35,6 +37,8 @@ var deviations = []deviation{
 	{"source ranges without endpoints", compiler.ModeIPVS, rangesWithoutEndpoints},
 	{"health check port without node ports", compiler.ModeIPVS, healthCheckWithoutNodePorts},
 	{"load balancer addresses as sources", compiler.ModeIPVS, balancersAsSources},
+	{"addresses claimed again", compiler.ModeIPVS, claimedAgain},
+	{"weights of the scheduler ovf", compiler.ModeIPVS, overflowWeights},
 }
 
 // TestDeviationsAreListed holds the headings of deviations.md to the table.
@@ -65,9 +69,9 @@ func TestDeviationsAreListed(t *testing.T) {
 type tally map[string]int
 
 // judge holds each difference to the list.
-func (c tally) judge(t *testing.T, where string, s situation, mode string, found []difference) {
+func (c tally) judge(t *testing.T, where string, s situation, mode string) {
 	t.Helper()
-	for _, d := range found {
+	for _, d := range s.found {
 		i := slices.IndexFunc(deviations, func(v deviation) bool { return v.mode == mode && v.matches != nil && v.matches(s, d) })
 		if i < 0 {
 			t.Errorf("%s:\n%s", where, d)
@@ -87,17 +91,26 @@ func (c tally) complete(t *testing.T, mode string) {
 	}
 }
 
+// has says whether another difference of the unit begins and ends so.
+func (s situation) has(begin, end string) bool {
+	return slices.ContainsFunc(s.found, func(d difference) bool {
+		return strings.HasPrefix(string(d), begin) && strings.HasSuffix(string(d), end)
+	})
+}
+
+// nodePortsInRange: the jump for a range, and those to addresses within it.
 func nodePortsInRange(s situation, d difference) bool {
 	if !isNodePortsJump(string(d)) {
 		return false
 	}
 	for _, p := range s.unit.Program.Options.NodePorts.Prefixes {
-		if d[0] == '+' && strings.Contains(string(d), " -d "+p.String()+" -m addrtype --dst-type LOCAL ") {
+		jump := " -d " + p.String() + " -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS"
+		if d[0] == '+' && strings.HasSuffix(string(d), jump) {
 			return true
 		}
 		for _, a := range s.ownAddrs() {
-			if d[0] == '-' && p.Contains(a) && strings.Contains(string(d), " -d "+a.String()+" -j ") {
-				return true
+			if d[0] == '-' && p.Contains(a) && strings.HasSuffix(string(d), " -d "+a.String()+" -j KUBE-NODEPORTS") {
+				return s.has("+ nat -A KUBE-SERVICES ", jump)
 			}
 		}
 	}
@@ -177,10 +190,16 @@ func noLocalEndpoints(s situation, d difference) bool {
 		return false
 	}
 	sp, f := s.at(protocol, addr)
-	if sp == nil || !sp.Usable || len(sp.Local) > 0 {
+	if sp == nil || !sp.Usable || len(sp.Local) > 0 || !s.dropped(protocol, addr) {
 		return false
 	}
 	return f.Kind == ir.ClusterIP && sp.InternalPolicy == ir.Local || f.Kind != ir.ClusterIP && sp.ExternalPolicy == ir.Local
+}
+
+// dropped says whether svcc enters a destination among those that it drops.
+func (s situation) dropped(protocol, addr string) bool {
+	to := netip.MustParseAddrPort(addr)
+	return s.has("+ add KUBE-", fmt.Sprintf("NO-LOCAL-ENDPOINTS %s,%s:%d", to.Addr(), strings.ToLower(protocol), to.Port()))
 }
 
 func rangesWithoutEndpoints(s situation, d difference) bool {
@@ -194,15 +213,48 @@ func rangesWithoutEndpoints(s situation, d difference) bool {
 
 func healthCheckWithoutNodePorts(s situation, d difference) bool {
 	n := s.unit.Program.Options.NodePorts
-	return strings.HasPrefix(string(d), "+ add KUBE") && strings.Contains(string(d), "HEALTH-CHECK-NODE-PORT ") && !n.All && len(n.Addrs) == 0
+	return strings.HasPrefix(string(d), "+ add KUBE") && !n.All && len(n.Addrs) == 0 &&
+		slices.ContainsFunc(s.unit.Program.Services, func(sp *ir.ServicePort) bool {
+			return strings.HasSuffix(string(d), fmt.Sprintf("HEALTH-CHECK-NODE-PORT %d", sp.HealthCheckNodePort))
+		})
 }
 
 func balancersAsSources(s situation, d difference) bool {
 	sign, set, protocol, addr, after, ok := member(d)
-	if !ok || sign != "+" || set != "LOAD-BALANCER-SOURCE-IP" {
+	added := sign == "+" && set == "LOAD-BALANCER-SOURCE-IP"
+	if !ok || !added && (sign != "-" || !strings.HasPrefix(set, "LOAD-BALANCER-SOURCE-CID")) {
 		return false
 	}
 	sp, f := s.at(protocol, addr)
-	return sp != nil && f.Kind == ir.LoadBalancer && sp.NodeAllowed && f.Addr.String() != after &&
+	return sp != nil && f.Kind == ir.LoadBalancer && sp.NodeAllowed && !(added && f.Addr.String() == after) &&
 		slices.ContainsFunc(sp.Frontends, func(f ir.Frontend) bool { return f.Kind == ir.LoadBalancer && f.Addr.String() == after })
+}
+
+// claimedAgain: what kube-proxy makes of a Service's address for its second kind.
+func claimedAgain(s situation, d difference) bool {
+	_, _, protocol, addr, _, ok := member(d)
+	if f := strings.Fields(string(d)); !ok && len(f) > 3 && f[1] == "vs" {
+		protocol, addr, ok = f[2], f[3], true
+	}
+	if !ok {
+		return false
+	}
+	sp, first := s.at(protocol, addr)
+	return sp != nil && slices.ContainsFunc(sp.Frontends, func(f ir.Frontend) bool {
+		return f.Kind != first.Kind && f.Addr == first.Addr && f.Port == first.Port
+	})
+}
+
+// overflowWeights: the same destination with the other's weight.
+func overflowWeights(s situation, d difference) bool {
+	line := string(d)
+	switch {
+	case !strings.Contains(line, " ovf flags="):
+		return false
+	case line[0] == '-':
+		server, ok := strings.CutSuffix(line, " weight 1")
+		return ok && s.has("+"+server[1:], " weight 65535")
+	}
+	server, ok := strings.CutSuffix(line, " weight 65535")
+	return ok && s.has("-"+server[1:], " weight 1")
 }

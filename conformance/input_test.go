@@ -93,6 +93,7 @@ func TestInput(t *testing.T) {
 			}
 		}
 		t.Log(c.String())
+		did("%d objects", objectsPerSeed)
 		if seed == fixedSeed && *onlySeed == 0 {
 			c.complete(t)
 		}

@@ -45,13 +45,14 @@ func eachWorld(t *testing.T, mode string, differ func(*testing.T, *world, compil
 			compiled += min(len(r.Units), 1)
 			for _, u := range r.Units {
 				where := fmt.Sprintf("cluster %d of seed %d, %s", n, seed, u.Family)
-				seen.judge(t, where, situation{w, u}, mode, differ(t, w, u))
+				seen.judge(t, where, situation{w, u, differ(t, w, u)}, mode)
 			}
 			if t.Failed() {
 				t.Fatalf("the first cluster that differs is this; the rest is not tried\n%+v\n%s", w.choices, w.manifests(t))
 			}
 		}
 		t.Logf("%d clusters of %d; deviations %v", compiled, clustersPerSeed, seen)
+		did("%d clusters in %s mode", compiled, mode)
 		if compiled < clustersPerSeed*8/10 {
 			t.Errorf("only %d of %d clusters are compiled", compiled, clustersPerSeed)
 		}

@@ -2,8 +2,11 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	utilipvs "k8s.io/kubernetes/pkg/proxy/ipvs/util"
 
 	"svcc/compiler"
 	"svcc/emit/ipvs"
@@ -72,9 +75,18 @@ func stateLines(s *ipvs.State) (out []string) {
 		}
 	}
 	for _, v := range s.Servers {
-		vs := fmt.Sprintf("vs %s %s %s flags=0x0", strings.ToUpper(v.Protocol.String()), v.Address, v.Scheduler)
+		flags := 0
 		if v.Timeout > 0 {
-			vs = strings.Replace(vs, "0x0", fmt.Sprintf("0x1 persistent %d", v.Timeout), 1)
+			flags |= int(utilipvs.FlagPersistent)
+		}
+		if slices.Equal(v.Flags, []string{"mh-port"}) {
+			flags |= int(utilipvs.FlagSourceHash)
+		} else if len(v.Flags) > 0 {
+			flags = -1 // kube-proxy sets no other
+		}
+		vs := fmt.Sprintf("vs %s %s %s flags=%#x", strings.ToUpper(v.Protocol.String()), v.Address, v.Scheduler, flags)
+		if v.Timeout > 0 {
+			vs += fmt.Sprintf(" persistent %d", v.Timeout)
 		}
 		out = append(out, vs)
 		for _, d := range v.Destinations {

@@ -20,6 +20,7 @@ import (
 // that it can judge svcc's nftables mode. There is none yet to be judged.
 func TestNFTables(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
+		skipped = append(skipped, "; TestNFTables skipped: it needs nft and root")
 		t.Skip("the proxier's constructor asks the program nft what it can do, as root")
 	}
 	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {

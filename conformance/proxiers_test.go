@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"reflect"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	sysctltesting "k8s.io/component-helpers/node/util/sysctl/testing"
 	"k8s.io/klog/v2"
@@ -34,8 +34,7 @@ import (
 
 // What the proxiers log is about their fakes.
 func init() {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 }
 
 // replace puts a fake in the place of what a proxier's constructor made itself.
@@ -114,6 +113,7 @@ func (w *world) config() *proxyconfig.KubeProxyConfiguration {
 	c.IPTables.LocalhostNodePorts, c.IPTables.MasqueradeBit = &w.localhostNodePorts, &bit
 	c.NFTables.MasqueradeBit = &bit
 	c.Linux.MasqueradeAll = w.masqueradeAll
+	c.IPVS.Scheduler = w.scheduler
 	for _, a := range w.nodePortAddresses {
 		switch a {
 		case proxyconfig.NodePortAddressesPrimary:

@@ -76,12 +76,26 @@ func lacking(a, b []string, sign string) (out []difference) {
 }
 
 // sameOrder compares the order of two lists with the same lines. In a chain of
-// many service ports only that of the last jump counts.
+// many service ports it is that of each one's rules, and that of the last jump.
 func sameOrder(chain string, a, b []string) bool {
 	if !slices.Contains(shuffled, chain) {
 		return slices.Equal(a, b)
 	}
-	return mustBeLast(a) == mustBeLast(b)
+	return mustBeLast(a) == mustBeLast(b) && maps.EqualFunc(byServicePort(a), byServicePort(b), slices.Equal)
+}
+
+// byServicePort parts the rules of a chain by the service port that their comments
+// begin with. The jumps to node ports, one an address, have none.
+func byServicePort(list []string) map[string][]string {
+	out := map[string][]string{}
+	for _, line := range list {
+		_, comment, _ := strings.Cut(line, "--comment ")
+		name, _, _ := strings.Cut(strings.TrimPrefix(comment, `"`), " ")
+		if !isNodePortsJump(line) {
+			out[name] = append(out[name], line)
+		}
+	}
+	return out
 }
 
 // mustBeLast counts the rules after the first that says to be the last.

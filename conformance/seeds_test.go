@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,9 +28,40 @@ func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
 		seeds = []uint64{*onlySeed}
 	}
 	for _, seed := range seeds {
-		fmt.Printf("%s: seed %d\n", t.Name(), seed)
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { f(t, seed) })
+		again := fmt.Sprintf("make conformance ARGS='-run %s -seed %d'", t.Name(), seed)
+		fmt.Printf("%s, seed %d (alone: %s)\n", t.Name(), seed, again)
+		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { f(t, seed) }) {
+			failed = append(failed, again)
+		}
 	}
+}
+
+// What the closing line tells.
+var (
+	done    []string // how much each test tried
+	failed  []string // how to run again what failed
+	skipped []string
+)
+
+// did notes how much a test tried, and says so at once.
+func did(format string, args ...any) {
+	done = append(done, fmt.Sprintf(format, args...))
+	fmt.Println("  " + done[len(done)-1])
+}
+
+// TestMain ends the run with one line that says how svcc stands.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, again := range failed {
+		fmt.Println("conformance: again: " + again)
+	}
+	switch {
+	case code != 0:
+		fmt.Println("conformance: FAILED: svcc differs from k8s.io/kubernetes")
+	case len(done) > 0:
+		fmt.Printf("conformance: ok: svcc is as k8s.io/kubernetes is, but for what is listed; %s%s\n", strings.Join(done, ", "), strings.Join(skipped, ""))
+	}
+	os.Exit(code)
 }
 
 // dice are those of the n-th object of a seed.

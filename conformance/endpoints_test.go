@@ -29,8 +29,31 @@ func TestDuplicateEndpoints(t *testing.T) {
 	t.Errorf("in 200 runs kube-proxy has written %d texts; svcc's among them: %t", len(seen), seen[got])
 }
 
+// TestManyEndpoints holds the number of endpoints above which their rules carry no
+// comments to kube-proxy's.
+func TestManyEndpoints(t *testing.T) {
+	for _, n := range []int{1000, 1001} {
+		var list []discoveryv1.Endpoint
+		for i := range n {
+			list = append(list, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf(pods[0], i/200, 1+i%200)}})
+		}
+		w := single(list[:n/2], list[n/2:])
+		if d := compare(w.reference(t, ir.IPv4), readRules(w.compile(t, compiler.ModeIPTables).Units[0].Sections[0].Text)); len(d) > 0 {
+			t.Errorf("%d endpoints: %d lines differ, the first is %s", n, len(d), d[0])
+		}
+	}
+}
+
 // twice is a world with one endpoint in two slices, here and elsewhere.
 func twice() *world {
+	on := func(node string) []discoveryv1.Endpoint {
+		return []discoveryv1.Endpoint{{Addresses: []string{"10.128.0.9"}, NodeName: &node}}
+	}
+	return single(on("node-0"), on("node-1"))
+}
+
+// single is a world with one Service, which has a slice with each list.
+func single(lists ...[]discoveryv1.Endpoint) *world {
 	w := newWorld(fixedSeed, 0)
 	w.services, w.slices, w.nodePortAddresses = nil, nil, nil
 	w.services = append(w.services, &corev1.Service{})
@@ -38,9 +61,8 @@ func twice() *world {
 	s.APIVersion, s.Kind, s.Namespace, s.Name = "v1", "Service", "a", "s"
 	s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1", InternalTrafficPolicy: ptr(corev1.ServiceInternalTrafficPolicyLocal),
 		Ports: []corev1.ServicePort{{Port: 80}}}
-	for i := range 2 {
-		x := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: ptr(int32(80))}},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.128.0.9"}, NodeName: ptr(fmt.Sprintf("node-%d", i))}}}
+	for i, list := range lists {
+		x := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: ptr(int32(80))}}, Endpoints: list}
 		x.APIVersion, x.Kind, x.Namespace, x.Name = "discovery.k8s.io/v1", "EndpointSlice", "a", fmt.Sprintf("s-%d", i)
 		x.Labels = map[string]string{discoveryv1.LabelServiceName: "s"}
 		w.slices = append(w.slices, x)
