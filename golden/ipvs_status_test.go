@@ -67,15 +67,17 @@ func (n virtualNode) everything() map[string]string {
 func (n virtualNode) looks(when string) {
 	n.Helper()
 	manifests := []string{inputs("web.yaml"), "--mode=ipvs", "--node=node-a", "--node-ip=192.0.2.10", "--cluster-cidr=10.244.0.0/16"}
+	before := n.everything()
 	for _, args := range [][]string{
 		{"status"}, {"doctor", "--mode=ipvs"}, {"remove", "--dry-run"},
 		append([]string{"diff", "--live"}, manifests...), append([]string{"apply", "--dry-run"}, manifests...),
 	} {
-		before := n.everything()
 		n.svcc(args...)
-		if d := cmp.Diff(before, n.everything()); d != "" {
+		after := n.everything()
+		if d := cmp.Diff(before, after); d != "" {
 			n.Errorf("%s: %q changed the node: %s", when, args, d)
 		}
+		before = after
 	}
 }
 

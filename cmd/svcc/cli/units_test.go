@@ -405,7 +405,7 @@ func TestKernelDaemonSetLoop(t *testing.T) {
 	}
 	defer said.Close()
 	loop.Stdout, loop.Stderr = said, said
-	loop.Env = append(os.Environ(), "EVERY=0.1", "HOST="+n.dir+"/host", "SVCC=/usr/local/bin/svcc", "RULES="+n.dir+"/rules/node-a.rules")
+	loop.Env = append(os.Environ(), "EVERY=0.5", "HOST="+n.dir+"/host", "SVCC=/usr/local/bin/svcc", "RULES="+n.dir+"/rules/node-a.rules")
 	if err := loop.Start(); err != nil {
 		t.Fatal(err)
 	}
