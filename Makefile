@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 2h
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test kill conformance golden kernel fuzz bench bench-apply bench-ipvs bench-kernel same lint tidy dist dist-check
+.PHONY: help build demo test kill conformance conformance-modules golden kernel fuzz bench bench-apply bench-ipvs bench-kernel same lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,10 +40,12 @@ test: ## go vet and every test, quick ones first; installs what they need (.ci/s
 # packages.
 CONFORMANCE = cd conformance && GOWORK=off $(GO)
 
-conformance: ## svcc beside k8s.io/kubernetes: input beside its API server's, -O 0 beside its kube-proxy's (ARGS="-run TestInput -seed N")
+conformance-modules:
 	@$(CONFORMANCE) list -deps -test ./... >/dev/null || { \
 	  echo "conformance: the modules of conformance/go.sum are not in the module cache and cannot be downloaded;"; \
 	  echo "set GOPROXY to a proxy that this machine can reach, or fill the cache there: cd conformance && go mod download"; exit 1; }
+
+conformance: conformance-modules ## svcc beside k8s.io/kubernetes: input beside its API server's, -O 0 beside its kube-proxy's (ARGS="-run TestInput -seed N")
 	@echo "compiling k8s.io/kubernetes and svcc; the first time some minutes"
 	@$(CONFORMANCE) test -vet=off -count=1 -timeout $(TIMEOUT) $(ARGS)
 

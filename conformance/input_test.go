@@ -220,3 +220,29 @@ func leaveOut(want, got *corev1.Service) {
 		want.Spec.HealthCheckNodePort = 0
 	}
 }
+
+// TestEachValue is TestInput with one change an object: each value of each field once.
+func TestEachValue(t *testing.T) {
+	from, r := bases(t), dice(fixedSeed, 0)
+	var c counts
+	n := 0
+	for _, kind := range []string{"Service", "EndpointSlice", "Node"} {
+		for _, f := range fieldsOf[kind] {
+			for _, v := range f.values {
+				o := clone(from[kind][n%len(from[kind])]).(tree)
+				n++
+				place, ok := find(r, o, f.path)
+				if !ok {
+					t.Fatalf("no %s has a field %s", kind, f.path)
+				}
+				place.put(clone(v))
+				s := sample{kind: kind, text: lines(o)}
+				if fault := c.judge(s); fault != "" {
+					t.Errorf("%s: %s = %s: %s\n%s", kind, f.path, flow(v), fault, s.text)
+				}
+			}
+		}
+	}
+	t.Log(n, "values")
+	did("%d values, each once", n)
+}
