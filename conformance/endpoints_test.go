@@ -38,6 +38,10 @@ func TestManyEndpoints(t *testing.T) {
 			list = append(list, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf(pods[0], i/200, 1+i%200)}})
 		}
 		w := single(list[:n/2], list[n/2:])
+		w.services[0].Spec.InternalTrafficPolicy = nil
+		if got := strings.Count(string(w.compile(t, compiler.ModeIPTables).Units[0].Sections[0].Text), "-j DNAT"); got != n {
+			t.Fatalf("%d rules for %d endpoints", got, n)
+		}
 		if d := compare(w.reference(t, ir.IPv4), readRules(w.compile(t, compiler.ModeIPTables).Units[0].Sections[0].Text)); len(d) > 0 {
 			t.Errorf("%d endpoints: %d lines differ, the first is %s", n, len(d), d[0])
 		}
