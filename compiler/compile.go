@@ -168,8 +168,8 @@ func ofOneObject(d diag.Diagnostic) bool {
 		kind, _, named := strings.Cut(d.Object, " ")
 		return named && (kind == "Service" || kind == "EndpointSlice")
 	}
-	stage := d.Code[len("SVCC")]
-	return stage == '2' || stage == '3'
+	stage := d.Code.Stage()
+	return stage == diag.StageObject || stage == diag.StageAcross
 }
 
 // backEnd optimizes, emits and proves one family.

@@ -6,10 +6,28 @@ import (
 	"slices"
 )
 
-// Code names a kind of finding, "SVCC1203". The first digit is the stage:
-// 1 reading, 2 one object's fields, 3 across objects, 4 the node, 5 what a
-// mode or a level cannot do.
+// Code names a kind of finding, "SVCC1203". The first digit is its Stage.
 type Code string
+
+// Stage is what svcc was looking at when it found something.
+type Stage byte
+
+// The stages; the value is the digit in a Code.
+const (
+	StageReading Stage = '1'
+	StageObject  Stage = '2' // the fields of one object
+	StageAcross  Stage = '3' // several objects
+	StageNode    Stage = '4' // the node and the options
+	StageMode    Stage = '5' // what a mode or a level cannot do
+)
+
+// Stage is that of the finding; 0 if the code has not the form of one.
+func (c Code) Stage() Stage {
+	if len(c) != len("SVCC1203") {
+		return 0
+	}
+	return Stage(c[len("SVCC")])
+}
 
 // Info documents a code.
 type Info struct {

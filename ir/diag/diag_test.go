@@ -45,10 +45,13 @@ func TestPartsAreApart(t *testing.T) {
 	if n := len(reading) + len(objects) + len(nodes); n != len(table) {
 		t.Errorf("%d rows in the parts, %d in the table", n, len(table))
 	}
-	for first, part := range map[string]map[Code]Info{"1": reading, "23": objects, "45": nodes} {
-		for c := range part {
-			if !strings.Contains(first, string(c[4])) {
-				t.Errorf("%s stands among the codes of stage %s", c, first)
+	for _, part := range []struct {
+		codes  map[Code]Info
+		stages []Stage
+	}{{reading, []Stage{StageReading}}, {objects, []Stage{StageObject, StageAcross}}, {nodes, []Stage{StageNode, StageMode}}} {
+		for c := range part.codes {
+			if !slices.Contains(part.stages, c.Stage()) {
+				t.Errorf("%s stands among the codes of stages %q", c, part.stages)
 			}
 		}
 	}
@@ -57,6 +60,9 @@ func TestPartsAreApart(t *testing.T) {
 func TestUnknownCode(t *testing.T) {
 	if i := Code("SVCC9999").Info(); i != (Info{}) {
 		t.Errorf("%+v", i)
+	}
+	if s := Code("").Stage(); s != 0 {
+		t.Errorf("no code is of stage %q", s)
 	}
 }
 

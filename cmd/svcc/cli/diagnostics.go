@@ -162,7 +162,7 @@ func (d *diagnosticFlags) stages(w io.Writer, r *compiler.Result) {
 // failure is the exit code for findings with an error among them.
 func failure(list diag.List) int {
 	for _, d := range list.Errors() {
-		if c := d.Code[len("SVCC")]; c == '1' || c == '4' {
+		if s := d.Code.Stage(); s == diag.StageReading || s == diag.StageNode {
 			return exitUsage
 		}
 	}
