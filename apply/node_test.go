@@ -52,7 +52,7 @@ func newNode(t testing.TB, flavour string) *node {
 		t.Fatal(err)
 	}
 	n := &node{t: t, flavour: flavour, dir: dir, path: filepath.Join(dir, "state")}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		n.tool(f, "restore", foreign)
 	}
 	return n
@@ -88,7 +88,7 @@ func (n *node) tool(f ir.Family, verb, stdin string, args ...string) string {
 func (n *node) save() map[string]string {
 	n.t.Helper()
 	out := map[string]string{}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		for _, table := range []string{"filter", "nat"} {
 			var lines []string
 			for line := range strings.Lines(counters.ReplaceAllString(n.tool(f, "save", "", "-t", table), "")) {

@@ -238,7 +238,7 @@ var counters = regexp.MustCompile(`\[\d+:\d+\] ?`)
 // again starts at zero. (Foreign counters: TestForeignCounters.)
 func (w *world) tables() map[string]string {
 	out := map[string]string{}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		for _, name := range []string{"filter", "nat"} {
 			out[f.String()+" "+name] = counters.ReplaceAllString(w.kernel.Save(f, name), "")
 		}

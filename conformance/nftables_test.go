@@ -23,7 +23,7 @@ func TestNFTables(t *testing.T) {
 		skipped = append(skipped, "; TestNFTables skipped: it needs nft and root")
 		t.Skip("the proxier's constructor asks the program nft what it can do, as root")
 	}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		text := newWorld(fixedSeed, 0).nftables(t, f)
 		for _, want := range []string{"add chain " + nftFamily(f) + " kube-proxy services", "add map " + nftFamily(f) + " kube-proxy service-ips", " dnat "} {
 			if !strings.Contains(text, want) {

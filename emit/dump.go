@@ -98,7 +98,7 @@ func tableSections(text []byte) []Section {
 		byFamily[d.family].Text = append(byFamily[d.family].Text, d.text...)
 	}
 	var out []Section
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		if s := byFamily[f]; s != nil {
 			out = append(out, *s)
 		}

@@ -43,7 +43,7 @@ func drawn(t *rapid.T) *emit.Ruleset {
 		Level: rapid.IntRange(0, 2).Draw(t, "level"),
 		Hooks: rapid.Bool().Draw(t, "hooks"),
 	}}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		if !rapid.Bool().Draw(t, f.String()) {
 			continue
 		}

@@ -34,7 +34,7 @@ func TestKernelRandomVirtual(t *testing.T) {
 
 func randomVirtual(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	family := []ir.Family{ir.IPv4, ir.IPv6}[seed%2]
+	family := ir.Families[seed%2]
 	p := irtest.Virtual(r, irtest.Cluster(r, family, 12))
 	p.Options.Virtual.Scheduler, p.Options.Virtual.HairpinLocal = "rr", seed%3 == 0
 	for _, s := range p.Services {

@@ -45,7 +45,7 @@ var passing = regexp.MustCompile(`(?m)^#.*\n|\[\d+:\d+\] ?`)
 func state(t *testing.T, l *lab.Lab, fl lab.Flavour) string {
 	t.Helper()
 	var s string
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		s += f.String() + "\n" + passing.ReplaceAllString(save(t, l, fl, f), "")
 	}
 	return s
@@ -97,13 +97,13 @@ func TestKernelRefusesTwoFamilies(t *testing.T) {
 	flavours(t, func(t *testing.T, l *lab.Lab, fl lab.Flavour) {
 		const own = "*filter\n:OWN - [0:0]\n-A OWN -j ACCEPT\nCOMMIT\n*nat\n:OWN - [0:0]\nCOMMIT\n"
 		text := readAll(t, build(t, "rules.txt", twoFamilies...))
-		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, f := range ir.Families {
 			if err := l.Run(own, restorer(fl, f)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := state(t, l, fl)
-		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, f := range ir.Families {
 			for _, flags := range [][]string{nil, {"--noflush"}, {"--test"}} {
 				err := l.Run(text, append([]string{restorer(fl, f)}, flags...)...)
 				if err == nil || !regexp.MustCompile(`line:? 1\b`).MatchString(err.Error()) {

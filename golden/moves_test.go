@@ -36,7 +36,7 @@ func textAt(t testing.TB, p *ir.Program, level int) string {
 // shapes are clusters that try what trees and splits are made for.
 func shapes() map[string]*ir.Program {
 	out := map[string]*ir.Program{}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		for seed := range uint64(5) {
 			n := []int{120, 120, 120, 1, 400}[seed]
 			out[fmt.Sprintf("%s cluster %d", f, seed)] = irtest.Cluster(rand.New(rand.NewPCG(seed, 7)), f, n)

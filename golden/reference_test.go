@@ -105,7 +105,7 @@ func readReference(t testing.TB, file string) map[ir.Family]ruleTables {
 	table := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
-		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, f := range ir.Families {
 			if strings.HasPrefix(line, fmt.Sprintf("# iptables IPv%d: ", f)) && out[f] == nil {
 				ts = ruleTables{}
 				out[f] = ts

@@ -200,7 +200,7 @@ func sectionTexts(r *compiler.Result) map[ir.Family]string {
 // A file for --families of one is that family's section of the file for both.
 func TestOneFamilyOfTwo(t *testing.T) {
 	both := sectionTexts(compileArgs(t, twoFamilies...))
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		one := sectionTexts(compileArgs(t, append(slices.Clone(twoFamilies), "--families="+f.String())...))
 		if len(one) != 1 || one[f] != both[f] || one[f] == "" {
 			t.Errorf("%s: %s", f, cmp.Diff(both[f], one[f]))

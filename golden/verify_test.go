@@ -82,7 +82,7 @@ func loaded(t *testing.T, l *lab.Lab, fl lab.Flavour, file string) string {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		dump += save(t, l, fl, f)
 	}
 	return dump
@@ -262,7 +262,7 @@ func TestKernelVerifyAmongForeignRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		var dump string
-		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, f := range ir.Families {
 			dump += save(t, l, fl, f)
 		}
 		agrees(t, "the dump", dump, familiesOf(t, flags), flags...)

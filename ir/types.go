@@ -18,12 +18,15 @@ const (
 	IPv6 Family = 6
 )
 
+// Families are both, in the order in which they are compiled; not to be changed.
+var Families = []Family{IPv4, IPv6}
+
 // String gives "ipv4" or "ipv6".
 func (f Family) String() string { return fmt.Sprintf("ipv%d", f) }
 
 // ParseFamily reads "ipv4" or "ipv6".
 func ParseFamily(s string) (Family, error) {
-	for _, f := range []Family{IPv4, IPv6} {
+	for _, f := range Families {
 		if s == f.String() {
 			return f, nil
 		}

@@ -64,7 +64,7 @@ func TestFamilies(t *testing.T) {
 	if IPv4.Loopback().String() != "127.0.0.0/8" || IPv6.Loopback().String() != "::1/128" {
 		t.Error("Loopback")
 	}
-	for _, f := range []Family{IPv4, IPv6} {
+	for _, f := range Families {
 		if g, err := ParseFamily(f.String()); err != nil || g != f {
 			t.Errorf("%s parses as %s, %v", f, g, err)
 		}

@@ -66,7 +66,7 @@ func (j *judge) local(a netip.Addr) bool {
 // families are those in which some UDP flow could be a Service's.
 func (j *judge) families() []ir.Family {
 	var out []ir.Family
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		if !j.now[f].empty() || !j.before[f].empty() {
 			out = append(out, f)
 		}

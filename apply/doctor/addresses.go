@@ -37,7 +37,7 @@ func (x *examination) borne() Finding {
 // cannot be read of it is for the check of the state directory to tell.
 func (x *examination) bearing() map[netip.Addr]bool {
 	out := map[netip.Addr]bool{}
-	for _, f := range families {
+	for _, f := range ir.Families {
 		s, err := spec.ReadState(f, x.sections(f))
 		if err != nil {
 			continue

@@ -91,8 +91,6 @@ type examination struct {
 	versions map[ir.Family]iptables.Version // of the tools that answered
 }
 
-var families = []ir.Family{ir.IPv4, ir.IPv6}
-
 // Examine runs all checks of the mode. It changes nothing.
 func (d *Doctor) Examine(ctx context.Context) []Finding {
 	seen := *d

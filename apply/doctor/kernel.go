@@ -47,7 +47,7 @@ func (t feature) text(f ir.Family) string {
 // kernel loads each feature in a namespace of its own.
 func kernel(x *examination) []Finding {
 	var out []Finding
-	for _, f := range families {
+	for _, f := range ir.Families {
 		if f == ir.IPv6 && !x.hasIPv6() {
 			out = append(out, x.noIPv6())
 			continue

@@ -15,7 +15,7 @@ import (
 // policies looks for chains that drop what nothing accepts.
 func policies(x *examination) []Finding {
 	var out []Finding
-	for _, f := range families {
+	for _, f := range ir.Families {
 		if _, there := x.versions[f]; there {
 			out = append(out, x.iptablesPolicy(f))
 		}

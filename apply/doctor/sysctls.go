@@ -16,7 +16,7 @@ import (
 // sysctls looks at the settings that the rules' work depends on.
 func sysctls(x *examination) []Finding {
 	var out []Finding
-	for _, f := range families {
+	for _, f := range ir.Families {
 		if x.wants(f) && (f == ir.IPv4 || x.hasIPv6()) {
 			out = append(out, x.forwarding(f), x.bridge(f))
 		}

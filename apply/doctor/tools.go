@@ -18,7 +18,7 @@ const install = "install the package iptables"
 // tools looks for the programs and at what they say of themselves.
 func tools(x *examination) []Finding {
 	var out []Finding
-	for _, f := range families {
+	for _, f := range ir.Families {
 		out = append(out, x.toolsOf(f))
 	}
 	v4, v6 := x.versions[ir.IPv4], x.versions[ir.IPv6]
@@ -77,7 +77,7 @@ func judgeVersion(id, name string, v iptables.Version) Finding {
 // tools do not write.
 func flavours(x *examination) []Finding {
 	var out []Finding
-	for _, f := range families {
+	for _, f := range ir.Families {
 		if v, there := x.versions[f]; there {
 			out = append(out, x.otherFlavour(f, v))
 		}

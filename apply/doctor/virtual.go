@@ -108,7 +108,7 @@ func noScheduler(id, name, text string) Finding {
 // scheduler makes a virtual server by it, in each family that is served.
 func (x *examination) scheduler(k ipvs.Kernel, name string) Finding {
 	id := "ipvs.scheduler." + name
-	for _, f := range families {
+	for _, f := range ir.Families {
 		if !x.wants(f) || f == ir.IPv6 && !x.hasIPv6() {
 			continue
 		}
@@ -137,7 +137,7 @@ func (x *examination) link(k ipvs.Kernel) Finding {
 
 // toolFamilies are the families whose rules can be tried.
 func (x *examination) toolFamilies() []ir.Family {
-	return slices.DeleteFunc(slices.Clone(families), func(f ir.Family) bool {
+	return slices.DeleteFunc(slices.Clone(ir.Families), func(f ir.Family) bool {
 		_, there := x.versions[f]
 		return !there || f == ir.IPv6 && !x.hasIPv6()
 	})

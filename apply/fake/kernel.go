@@ -33,7 +33,7 @@ type Kernel struct {
 // New is a kernel with empty tables.
 func New() *Kernel {
 	k := &Kernel{tables: map[ir.Family]map[string]*table{}}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		k.tables[f] = map[string]*table{}
 		for name, chains := range builtins {
 			k.tables[f][name] = newTable(chains)
@@ -95,7 +95,7 @@ func (k *Kernel) Save(f ir.Family, name string) string {
 // SaveAll is Save of every table of both families, under headings.
 func (k *Kernel) SaveAll() string {
 	var b strings.Builder
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		for _, name := range []string{"filter", "nat", "mangle"} {
 			fmt.Fprintf(&b, "# %s\n%s", f, k.Save(f, name))
 		}

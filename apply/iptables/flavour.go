@@ -7,6 +7,7 @@ import (
 
 	"svcc/apply"
 	rules "svcc/emit/iptables"
+	"svcc/ir"
 )
 
 var _ apply.Flavoured = (*Target)(nil)
@@ -23,7 +24,7 @@ func (t *Target) Other(ctx context.Context) (other apply.Target, what string, er
 		return nil, "", err
 	}
 	var found []string
-	for _, f := range families {
+	for _, f := range ir.Families {
 		for _, table := range tables {
 			chains, err := t.Kernel.Chains(f, table, !v.NFT)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 // edits of the text of either: "old", "new", ...
 func worked(t testing.TB, edits ...string) *emit.Ruleset {
 	t.Helper()
-	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables", Families: families}}
+	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables", Families: ir.Families}}
 	used := make([]bool, len(edits))
 	for i, name := range []string{"worked.rules", "worked6.rules"} {
 		b, err := os.ReadFile("../../emit/iptables/testdata/" + name)
@@ -28,7 +28,7 @@ func worked(t testing.TB, edits ...string) *emit.Ruleset {
 			used[j] = used[j] || strings.Contains(text, edits[j])
 			text = strings.ReplaceAll(text, edits[j], edits[j+1])
 		}
-		rs.Sections = append(rs.Sections, emit.Section{Tool: "iptables-restore", Family: families[i], Text: []byte(text)})
+		rs.Sections = append(rs.Sections, emit.Section{Tool: "iptables-restore", Family: ir.Families[i], Text: []byte(text)})
 	}
 	for j := 0; j < len(edits); j += 2 {
 		if !used[j] {

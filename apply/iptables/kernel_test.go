@@ -61,7 +61,7 @@ func (n *namespace) loadKernel(t testing.TB, target *Target, f ir.Family, text s
 func (n *namespace) dump(t testing.TB, target *Target) string {
 	t.Helper()
 	var b strings.Builder
-	for _, f := range families {
+	for _, f := range ir.Families {
 		for _, table := range []string{"filter", "nat", "mangle"} {
 			out, err := n.Run(context.Background(), apply.Input{Tool: target.tool(f, "save"), Args: []string{"-c", "-t", table}})
 			if err != nil {

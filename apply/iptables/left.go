@@ -22,7 +22,7 @@ func (t *Target) Left(ctx context.Context, now apply.Observed) (out []string, er
 	if !ok {
 		return nil, fmt.Errorf("internal error: %T was not observed here", now)
 	}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		for _, name := range tables {
 			at := own.families[i].tables[name]
 			if at == nil || at.unused {

@@ -13,7 +13,7 @@ import (
 
 // observed implements apply.Observed.
 type observed struct {
-	families [2]familyState // as in families
+	families [2]familyState // as in ir.Families
 }
 
 // familyState is what is ours of one family.
@@ -33,7 +33,7 @@ func (o *observed) Equal(other apply.Observed) bool {
 	if !ok {
 		return false
 	}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		a, b := &o.families[i], &x.families[i]
 		if (a.trouble == "") != (b.trouble == "") {
 			return false
@@ -68,7 +68,7 @@ const observedHead = "svcc iptables observed v1"
 func (o *observed) Marshal() []byte {
 	var b strings.Builder
 	b.WriteString(observedHead + "\n")
-	for i, f := range families {
+	for i, f := range ir.Families {
 		s := &o.families[i]
 		fmt.Fprintf(&b, "family %s %q\n", f, s.trouble)
 		for _, name := range []string{"filter", "nat", "mangle"} {
@@ -145,7 +145,7 @@ func (r *observedReader) openFamily(rest string) error {
 	if err != nil {
 		return err
 	}
-	r.family, r.table = &r.out.families[slices.Index(families, f)], nil
+	r.family, r.table = &r.out.families[slices.Index(ir.Families, f)], nil
 	r.family.tables = map[string]*table{}
 	r.family.trouble, err = strconv.Unquote(trouble)
 	return err

@@ -39,7 +39,7 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 		return nil, err
 	}
 	p := &plan{}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		fp, err := t.planFamily(f, &have.families[i], want[f])
 		if err != nil {
 			return nil, err

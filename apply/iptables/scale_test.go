@@ -43,7 +43,7 @@ func holding(t testing.TB, rs *emit.Ruleset) *observed {
 		t.Fatal(err)
 	}
 	o := &observed{}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		o.families[i].tables = map[string]*table{"filter": {}, "nat": {}}
 		for name, tbl := range want[f] {
 			for j, line := range tbl.rules {

@@ -254,7 +254,7 @@ const seenHead = "svcc iptables seen v2"
 func (t *Target) Seen() []byte {
 	o := &observed{}
 	var b strings.Builder
-	for i, f := range families {
+	for i, f := range ir.Families {
 		o.families[i].tables = map[string]*table{}
 		for _, name := range tables {
 			s := t.seen[tableKey{f, name}]
@@ -322,7 +322,7 @@ func recallSum(seen map[tableKey]*seenTable, o *observed, f []string) error {
 		return err
 	}
 	if f[0] == "table" {
-		t := o.families[slices.Index(families, family)].tables[f[2]]
+		t := o.families[slices.Index(ir.Families, family)].tables[f[2]]
 		if t == nil {
 			return errors.New("the sum of a table that was not read")
 		}

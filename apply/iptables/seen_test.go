@@ -52,7 +52,7 @@ func (n *namespace) Sets(names []string) (out []uint16, err error) {
 // have orders of their own.
 func told(o *observed) string {
 	var b strings.Builder
-	for i, f := range families {
+	for i, f := range ir.Families {
 		for _, name := range tables {
 			t := o.families[i].tables[name]
 			fmt.Fprintf(&b, "%s %s canary %v %+v\n", f, name, t.canary, t.builtin)
@@ -113,14 +113,14 @@ func (n *namespace) edit(target *Target, f ir.Family, line string) {
 // is what the tool alone reads, whatever others do meanwhile.
 func TestKernelReadWithWhatWasSeen(t *testing.T) {
 	flavours(t, func(t *testing.T, n *namespace, target *Target) {
-		for _, f := range families {
+		for _, f := range ir.Families {
 			n.loadKernel(t, target, f, "*nat\n:MINE - [0:0]\n-A PREROUTING -j MINE\nCOMMIT\n")
 		}
 		settle(t, target, worked(t))
 		r := rand.New(rand.NewPCG(1, 2))
 		var seen []byte
 		for i := range 80 {
-			line, f := edits[r.IntN(len(edits))], families[r.IntN(2)]
+			line, f := edits[r.IntN(len(edits))], ir.Families[r.IntN(2)]
 			if i > 0 { // the first time nothing was done since
 				n.edit(target, f, line)
 			}

@@ -1,6 +1,9 @@
 package iptables
 
-import "svcc/apply"
+import (
+	"svcc/apply"
+	"svcc/ir"
+)
 
 // SetUses counts, by the names of sets, how often rules of ours that were
 // observed name a set. Each is a reference of the kernel's to the set.
@@ -10,7 +13,7 @@ func SetUses(o apply.Observed) map[string]int {
 	if !ok {
 		return out
 	}
-	for i := range families {
+	for i := range ir.Families {
 		for _, t := range own.families[i].tables {
 			t.countSets(out)
 		}

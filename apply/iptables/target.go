@@ -47,9 +47,6 @@ type Target struct {
 
 var _ apply.Target = (*Target)(nil)
 
-// families are those that are read and written, in this order.
-var families = []ir.Family{ir.IPv4, ir.IPv6}
-
 // tables are those that rulesets have, in the order in which they are written.
 var tables = []string{"filter", "nat"}
 
@@ -93,7 +90,7 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 	}
 	o := &observed{}
 	var errs []error
-	for i, f := range families {
+	for i, f := range ir.Families {
 		var err error
 		if o.families[i], err = t.readFamily(ctx, f, names); err != nil {
 			return nil, err
@@ -108,7 +105,7 @@ func (t *Target) observe(ctx context.Context, names []string) (*observed, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(errs) == len(families) {
+	if len(errs) == len(ir.Families) {
 		return nil, errors.Join(errs...)
 	}
 	return o, nil
@@ -201,7 +198,7 @@ func (t *Target) run(ctx context.Context, in apply.Input) error {
 // Restore implements apply.Target. If the tool refuses the way back from what
 // is there, everything ours is written anew.
 func (t *Target) Restore(ctx context.Context, to apply.Observed) error {
-	return t.RestoreOnly(ctx, to, families...)
+	return t.RestoreOnly(ctx, to, ir.Families...)
 }
 
 // RestoreOnly is Restore of some families alone.
@@ -227,7 +224,7 @@ func (t *Target) back(ctx context.Context, want *observed, of []ir.Family, whole
 		return err
 	}
 	var errs []error
-	for i, f := range families {
+	for i, f := range ir.Families {
 		if !slices.Contains(of, f) {
 			continue
 		}

@@ -69,7 +69,7 @@ func (t *Target) Version(ctx context.Context) (Version, error) {
 	}
 	var found []Version
 	t.lacks = map[ir.Family]error{}
-	for _, f := range families {
+	for _, f := range ir.Families {
 		out, err := t.Runner.Run(ctx, apply.Input{Tool: t.tool(f, ""), Args: []string{"--version"}})
 		if err != nil {
 			t.lacks[f] = err // a machine may have one family only
@@ -86,7 +86,7 @@ func (t *Target) Version(ctx context.Context) (Version, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return Version{}, t.lacks[families[0]]
+		return Version{}, t.lacks[ir.Families[0]]
 	case found[0].NFT != found[len(found)-1].NFT:
 		return Version{}, fmt.Errorf("iptables is %s, ip6tables is %s: both must be of one flavour", found[0], found[1])
 	}

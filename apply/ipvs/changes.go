@@ -94,7 +94,7 @@ func (l *lister) server(r *route, o Op) {
 		owner = o.Server.Key.PortEntry()
 	}
 	add := func(text string, come bool) { l.add(f, tableServers, o.Server.Key.String(), text, come, owner) }
-	was := r.have.Families[slices.Index(families, f)].server(o.Server.Key)
+	was := r.have.Families[slices.Index(ir.Families, f)].server(o.Server.Key)
 	switch o.Verb {
 	case SetServer:
 		add(was.text(), false)

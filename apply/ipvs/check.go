@@ -90,7 +90,7 @@ func (c checking) Run(ctx context.Context, in apply.Input) (out []byte, err erro
 // rehearse makes all wanted sets, for the glue, and fills those that change.
 func (t *Target) rehearse(ctx context.Context, k Kernel, p *plan) error {
 	var text setsText
-	for i, f := range families {
+	for i, f := range ir.Families {
 		for _, set := range p.route.want.Families[i].Sets {
 			text.line("%s", set.Create(f))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"svcc/apply"
 	spec "svcc/emit/ipvs"
+	"svcc/ir"
 )
 
 // drainage is a destination that is not wanted and gets no new connections.
@@ -20,7 +21,7 @@ type drainage struct {
 // drains of a server that goes goes with it.
 func drainages(have, want *state) []drainage {
 	var out []drainage
-	for i := range families {
+	for i := range ir.Families {
 		for _, s := range have.Families[i].Servers {
 			w := want.Families[i].server(s.Key)
 			for _, d := range s.Destinations {

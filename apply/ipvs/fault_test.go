@@ -106,7 +106,7 @@ func unsound(n *node) string {
 	if len(o.foreign) != 2 {
 		return fmt.Sprintf("%d virtual servers are not told to be ours, want 2", len(o.foreign))
 	}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		s := &o.state.Families[i]
 		if len(s.Servers) > 0 && !strings.Contains(n.tables.Save(f, "nat"), ":KUBE-POSTROUTING") {
 			return fmt.Sprintf("%s: virtual servers without rules", f)

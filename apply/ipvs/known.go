@@ -6,6 +6,7 @@ import (
 
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
+	"svcc/ir"
 )
 
 // known is what rulesets of the state directory tell of virtual servers. What
@@ -46,7 +47,7 @@ func learn(rulesets []*emit.Ruleset) *known {
 		if programs, err := rs.ReadPrograms(); err == nil {
 			exclude = Excludes(programs)
 		}
-		for i := range families {
+		for i := range ir.Families {
 			k.owners[i] = append(k.owners[i], s.Families[i].owner())
 			for _, v := range s.Families[i].Servers {
 				spares, again := k.keys[v.Key]
@@ -75,14 +76,14 @@ func (o *observed) recognize(k *known) {
 	var list [2][]*Server
 	for _, s := range o.foreign {
 		if spares, ours := k.keys[s.Key]; ours {
-			i := slices.Index(families, family(s.Address.Addr()))
+			i := slices.Index(ir.Families, family(s.Address.Addr()))
 			list[i] = append(list[i], s)
 			if spares {
 				o.excluded = append(o.excluded, s.Key)
 			}
 		}
 	}
-	for i := range families {
+	for i := range ir.Families {
 		o.claim(i, list[i])
 	}
 }
@@ -93,7 +94,7 @@ func (o *observed) inTheWay(family int, want *familyState) []*Server {
 	owner := want.owner()
 	var out []*Server
 	for _, s := range o.foreign {
-		if families[family].Of(s.Address.Addr()) && owner.owns(s.Key) {
+		if ir.Families[family].Of(s.Address.Addr()) && owner.owns(s.Key) {
 			out = append(out, s)
 		}
 	}
@@ -103,7 +104,7 @@ func (o *observed) inTheWay(family int, want *familyState) []*Server {
 // takeOver makes ours of what is in the way, so that it is changed or goes, and
 // comes back if the run is undone.
 func (o *observed) takeOver(want *state) {
-	for i := range families {
+	for i := range ir.Families {
 		o.claim(i, o.inTheWay(i, &want.Families[i]))
 	}
 }
@@ -114,7 +115,7 @@ func (o *observed) takeOver(want *state) {
 func (o *observed) adopting(was *state) *observed {
 	out, own := *o, *o.state
 	out.state, out.foreign = &own, slices.Clone(o.foreign)
-	for i := range families {
+	for i := range ir.Families {
 		var list []*Server
 		for _, s := range o.foreign {
 			if was.Families[i].server(s.Key) != nil {

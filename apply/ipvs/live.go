@@ -16,7 +16,7 @@ func (t *Target) Live(ctx context.Context, f ir.Family) ([]emit.Section, error) 
 	if err != nil {
 		return nil, err
 	}
-	own := &o.state.Families[slices.Index(families, f)]
+	own := &o.state.Families[slices.Index(ir.Families, f)]
 	out := &spec.State{Family: f, Sets: own.Sets, Addresses: own.Addresses}
 	for _, s := range slices.Concat(own.Servers, o.foreign) {
 		// A server of every port is none that a ruleset could have.

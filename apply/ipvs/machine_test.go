@@ -18,6 +18,7 @@ import (
 	"svcc/apply/sums"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
+	"svcc/ir"
 )
 
 // machine is the real kernel and real tools, of which writes can fail.
@@ -125,7 +126,7 @@ func boring(line string) bool {
 // dumpQuickly is the same by netlink, for people to compare but not to read.
 func dumpQuickly(t *testing.T) string {
 	var b strings.Builder
-	for _, f := range families {
+	for _, f := range ir.Families {
 		for _, table := range []string{"filter", "nat"} {
 			s, err := sums.Kernel{}.Read(f, table, false)
 			if err != nil {

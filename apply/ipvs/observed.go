@@ -9,6 +9,7 @@ import (
 
 	"svcc/apply"
 	spec "svcc/emit/ipvs"
+	"svcc/ir"
 )
 
 // observed implements apply.Observed.
@@ -64,7 +65,7 @@ func (t *Target) load(text []byte) (*observed, error) {
 // check refuses what would not be ours to write back: the file may have been
 // edited.
 func (s *state) check(recognized func() *known) error {
-	for i, f := range families {
+	for i, f := range ir.Families {
 		for _, set := range s.Families[i].Sets {
 			if !slices.Contains(spec.SetNames(f), set.Name) {
 				return fmt.Errorf("observed state: set %q is not one of svcc's", set.Name)
@@ -100,7 +101,7 @@ func (o *observed) Equal(other apply.Observed) bool {
 // settled is a state without what drains.
 func (s *state) settled() *state {
 	out := *s
-	for i := range families {
+	for i := range ir.Families {
 		servers := slices.Clone(s.Families[i].Servers)
 		for j, v := range servers {
 			if slices.ContainsFunc(v.Destinations, func(d Destination) bool { return draining(v.Key, d) }) {

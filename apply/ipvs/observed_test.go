@@ -109,7 +109,7 @@ func TestLive(t *testing.T) {
 	w := oldWorld()
 	w.change(func(v *spec.Server) { v.Timeout, v.Flags, v.Scheduler = 10800, []string{"mh-port"}, "mh" })
 	bring(t, target(n), w.ruleset())
-	for i, f := range families {
+	for i, f := range ir.Families {
 		sections, err := target(n).Live(context.Background(), f)
 		if err != nil {
 			t.Fatal(err)

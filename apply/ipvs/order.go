@@ -24,19 +24,19 @@ func lead(have, want *state) *route {
 		r.come = append(r.come, Op{Verb: AddLink})
 	}
 	var servers [2]serverOps
-	for i, f := range families {
+	for i, f := range ir.Families {
 		h, n := &have.Families[i], &want.Families[i]
 		r.edits = append(r.edits, editSets(f, h, n, leave(h, n))...)
 		r.come = append(r.come, addressOps(AddAddress, without(n.Addresses, h.Addresses, netip.Addr.Compare))...)
 		servers[i] = compareServers(h.Servers, n.Servers)
 	}
-	for i := range families {
+	for i := range ir.Families {
 		r.come = append(r.come, servers[i].come...)
 	}
-	for i := range families {
+	for i := range ir.Families {
 		r.goes = append(r.goes, servers[i].goes...)
 	}
-	for i := range families {
+	for i := range ir.Families {
 		r.goes = append(r.goes, addressOps(DelAddress, without(have.Families[i].Addresses, want.Families[i].Addresses, netip.Addr.Compare))...)
 	}
 	if have.Link && !want.Link {

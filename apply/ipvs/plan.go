@@ -11,6 +11,7 @@ import (
 	"svcc/apply/iptables"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
+	"svcc/ir"
 )
 
 // plan implements apply.Plan.
@@ -62,7 +63,7 @@ func (t *Target) Plan(desired *emit.Ruleset, from apply.Observed) (apply.Plan, e
 // no filled sets are there, these are iptables mode's: they serve until the virtual
 // servers do. Where none are to be, servers still need those that there are.
 func (t *Target) glueTimes(a *aim, have *observed) (at [2]glueAt, err error) {
-	for i, f := range families {
+	for i, f := range ir.Families {
 		switch {
 		case !a.hasGlue(f):
 			at[i] = glueLate
@@ -88,7 +89,7 @@ func (p *plan) glueSteps(at [2]glueAt) []timedStep {
 		return []timedStep{{at[0], glueStep{p.glue}}}
 	}
 	var out []timedStep
-	for i, f := range families {
+	for i, f := range ir.Families {
 		if part := iptables.Of(p.glue, f); !part.Empty() {
 			out = append(out, timedStep{at[i], glueStep{part}})
 		}
@@ -103,7 +104,7 @@ func (o *observed) spared(exclude []netip.Prefix, want *state) *state {
 		return o.state
 	}
 	out := *o.state
-	for i := range families {
+	for i := range ir.Families {
 		out.Families[i].Servers = slices.DeleteFunc(slices.Clone(out.Families[i].Servers), func(v *Server) bool {
 			return (within(exclude, v.Key) || slices.Contains(o.excluded, v.Key)) && want.Families[i].server(v.Key) == nil
 		})
@@ -130,7 +131,7 @@ func (o *observed) allows(want *state) error {
 		return fmt.Errorf("the kernel has %d sets of svcc's (%s), which can be neither read nor taken away without ipset: %s; install it and run this again; until then nothing is written",
 			n, strings.Join(o.unseen[:min(n, 3)], ", "), o.noSets)
 	}
-	for i := range families {
+	for i := range ir.Families {
 		w := &want.Families[i]
 		if len(w.Servers) > 0 && o.noIPVS != "" {
 			return errors.New(o.noIPVS)
@@ -155,7 +156,7 @@ func (o *observed) allows(want *state) error {
 // kernel swaps sets of one type and family; another it lets go only when nothing
 // refers to it.
 func (o *observed) replaceable(i int, set *spec.Set) error {
-	own, f := &o.state.Families[i], families[i]
+	own, f := &o.state.Families[i], ir.Families[i]
 	h := own.set(set.Name)
 	if h == nil || h.Swaps(set, f) || !own.Used[set.Name] {
 		return nil
@@ -172,7 +173,7 @@ func (p *plan) writesAll() bool {
 	if !p.glue.Empty() && !p.glue.Whole() {
 		return false
 	}
-	for i := range families {
+	for i := range ir.Families {
 		for _, s := range p.route.want.Families[i].Sets {
 			if p.route.have.Families[i].set(s.Name) != nil {
 				return false

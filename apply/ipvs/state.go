@@ -12,9 +12,6 @@ import (
 	"svcc/ir"
 )
 
-// families are those that are read and written, in this order.
-var families = []ir.Family{ir.IPv4, ir.IPv6}
-
 // state is what of the kernel is ours, or is to be, but for the glue.
 type state struct {
 	Link      bool // whether spec.Link is there
@@ -58,7 +55,7 @@ func wanted(rs *emit.Ruleset) (*state, *emit.Ruleset, error) {
 	glue := &emit.Ruleset{Head: rs.Head}
 	var rest [2][]emit.Section
 	for _, s := range rs.Sections {
-		i := slices.Index(families, s.Family)
+		i := slices.Index(ir.Families, s.Family)
 		switch {
 		case i < 0:
 			return nil, nil, fmt.Errorf("a section of %s", s.Family)
@@ -69,7 +66,7 @@ func wanted(rs *emit.Ruleset) (*state, *emit.Ruleset, error) {
 			out.Link = out.Link || s.Tool == spec.ToolAddresses
 		}
 	}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		if err := out.Families[i].want(f, rest[i]); err != nil {
 			return nil, nil, err
 		}
@@ -125,7 +122,7 @@ func (s *state) readSets(dump []byte) error {
 		}
 	}
 	slices.Sort(s.Temporary)
-	for i, f := range families {
+	for i, f := range ir.Families {
 		sets, err := spec.ReadSets(f, []byte(own[i].String()))
 		if err != nil {
 			return fmt.Errorf("ipset save: %w", err)
@@ -135,7 +132,7 @@ func (s *state) readSets(dump []byte) error {
 	return nil
 }
 
-// familyOfSet is the index in families of a set's; -1 for a temporary name.
+// familyOfSet is the index in ir.Families of a set's; -1 for a temporary name.
 func familyOfSet(name string) int {
-	return slices.IndexFunc(families, func(f ir.Family) bool { return slices.Contains(spec.SetNames(f), name) })
+	return slices.IndexFunc(ir.Families, func(f ir.Family) bool { return slices.Contains(spec.SetNames(f), name) })
 }

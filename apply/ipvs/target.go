@@ -15,6 +15,7 @@ import (
 	"svcc/apply/iptables"
 	"svcc/apply/sums"
 	"svcc/emit"
+	"svcc/ir"
 )
 
 // Target programs one machine's, or one network namespace's, virtual servers.
@@ -150,7 +151,7 @@ func (o *observed) readLink(k Kernel) error {
 	}
 	o.state.Link = there
 	for _, a := range addresses {
-		for i, f := range families {
+		for i, f := range ir.Families {
 			if f.Of(a) {
 				o.state.Families[i].Addresses = append(o.state.Families[i].Addresses, a)
 			}
@@ -174,7 +175,7 @@ func (o *observed) readServers(t *Target) error {
 	}
 	owners := [2]*owner{o.state.Families[0].owner(), o.state.Families[1].owner()}
 	for _, s := range all {
-		i := slices.Index(families, family(s.Address.Addr()))
+		i := slices.Index(ir.Families, family(s.Address.Addr()))
 		if owners[i].owns(s.Key) {
 			o.state.Families[i].Servers = append(o.state.Families[i].Servers, s)
 		} else {
@@ -250,7 +251,7 @@ func (t *Target) glueBack(want *observed) ([]timedStep, error) {
 		return nil, err
 	}
 	var at [2]glueAt
-	for i, f := range families {
+	for i, f := range ir.Families {
 		switch {
 		case len(want.state.Families[i].Sets) > 0:
 		case iptables.Of(was, f).Empty():
@@ -260,7 +261,7 @@ func (t *Target) glueBack(want *observed) ([]timedStep, error) {
 		}
 	}
 	if at[0] == at[1] {
-		return []timedStep{{at[0], glueBack{want.glue, families}}}, nil
+		return []timedStep{{at[0], glueBack{want.glue, ir.Families}}}, nil
 	}
-	return []timedStep{{at[0], glueBack{want.glue, families[:1]}}, {at[1], glueBack{want.glue, families[1:]}}}, nil
+	return []timedStep{{at[0], glueBack{want.glue, ir.Families[:1]}}, {at[1], glueBack{want.glue, ir.Families[1:]}}}, nil
 }

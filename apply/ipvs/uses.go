@@ -10,6 +10,7 @@ import (
 	"svcc/apply"
 	"svcc/apply/iptables"
 	spec "svcc/emit/ipvs"
+	"svcc/ir"
 )
 
 // readUses finds out which sets of ours others use: those that the kernel counts
@@ -24,7 +25,7 @@ func (t *Target) readUses(ctx context.Context, o *observed) error {
 	}
 	heads := setHeads(text)
 	own := iptables.SetUses(o.glue)
-	for i := range families {
+	for i := range ir.Families {
 		f := &o.state.Families[i]
 		f.Busy, f.Used = map[string]bool{}, map[string]bool{}
 		for _, set := range f.Sets {
@@ -82,7 +83,7 @@ func (t *Target) kernelSets() (out []string) {
 	if t.Glue.Kernel == nil {
 		return nil
 	}
-	for _, f := range families {
+	for _, f := range ir.Families {
 		for _, name := range spec.SetNames(f) {
 			for _, name := range []string{name, spec.Temporary(name)} {
 				if _, err := t.Glue.Kernel.Sets([]string{name}); err == nil {

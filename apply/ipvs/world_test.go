@@ -40,7 +40,7 @@ var setTypes = [][2]string{
 
 func newWorld() *world {
 	w := &world{}
-	for i, f := range families {
+	for i, f := range ir.Families {
 		s := &spec.State{Family: f}
 		for _, t := range setTypes {
 			set := &spec.Set{Name: spec.SetName(f, t[0]), Type: t[1]}
@@ -58,7 +58,7 @@ func newWorld() *world {
 
 func (w *world) add(f int, set, entry string) {
 	sets := w.states[f].Sets
-	s := sets[slices.IndexFunc(sets, func(s *spec.Set) bool { return s.Name == spec.SetName(families[f], set) })]
+	s := sets[slices.IndexFunc(sets, func(s *spec.Set) bool { return s.Name == spec.SetName(ir.Families[f], set) })]
 	if !slices.Contains(s.Entries, entry) {
 		s.Entries = append(s.Entries, entry)
 	}
@@ -121,7 +121,7 @@ func (w *world) change(f func(v *spec.Server)) *world {
 }
 
 func (w *world) ruleset() *emit.Ruleset {
-	rs := &emit.Ruleset{Head: emit.Head{Mode: "ipvs", Families: families}}
+	rs := &emit.Ruleset{Head: emit.Head{Mode: "ipvs", Families: ir.Families}}
 	for _, s := range w.states {
 		for _, set := range s.Sets {
 			slices.Sort(set.Entries)
@@ -133,12 +133,12 @@ func (w *world) ruleset() *emit.Ruleset {
 
 // iptablesRuleset is one of iptables mode.
 func iptablesRuleset() *emit.Ruleset {
-	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables", Families: families}}
+	rs := &emit.Ruleset{Head: emit.Head{Mode: "iptables", Families: ir.Families}}
 	text := strings.Replace(glueText, "-A KUBE-POSTROUTING -m set --match-set LOOPBACK dst,dst,src -j MASQUERADE\n", "", 1)
 	for i, dnat := range []string{"-d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:8080",
 		"-d fd00::1/128 -p tcp -m tcp --dport 80 -j DNAT --to-destination [fd01::1]:8080"} {
 		text := strings.Replace(text, "-m set --match-set CLUSTER src,dst -j KUBE-MARK-MASQ", dnat, 1)
-		rs.Sections = append(rs.Sections, emit.Section{Tool: rules.Tool, Family: families[i], Text: []byte(text)})
+		rs.Sections = append(rs.Sections, emit.Section{Tool: rules.Tool, Family: ir.Families[i], Text: []byte(text)})
 	}
 	return rs
 }

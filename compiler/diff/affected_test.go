@@ -58,7 +58,7 @@ func shown(t *testing.T, p *ir.Program, w emit.Walker) []string {
 // Without any one of its rules, and although none says whose it is, a Program's
 // service ports are found that all probes together would show.
 func TestAffectedByMissingRules(t *testing.T) {
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		p := irtest.Cluster(rand.New(rand.NewPCG(4, 7)), f, 8)
 		for level := range 3 {
 			text := rulesOf(t, p, level)

@@ -54,7 +54,7 @@ type Reason struct {
 // a share of endpoints cannot be expressed.
 func Compare(old, new []*ir.Program) (*Report, error) {
 	r := &Report{Changes: []Change{}}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		o, n := programOf(old, f), programOf(new, f)
 		if o == nil && n == nil {
 			continue

@@ -32,7 +32,7 @@ func CompareLive(wanted []*ir.Program, live map[ir.Family]emit.Walker, rules []R
 		return out[service]
 	})
 	r := &Report{Changes: []Change{}, Rules: chainsOf(rules), Sides: sides}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		l := liveFamily{family: f, changes: map[string]*Change{}}
 		for _, x := range rules {
 			if x.Family == f.String() {

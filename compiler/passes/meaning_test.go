@@ -50,7 +50,7 @@ func TestPassesKeepTheMeaning(t *testing.T) {
 	}
 	t.Run("meeting", rapid.MakeCheck(func(t *rapid.T) { check(t, irtest.Programs().Draw(t, "program")) }))
 	t.Run("large", rapid.MakeCheck(func(t *rapid.T) {
-		f := rapid.SampledFrom([]ir.Family{ir.IPv4, ir.IPv6}).Draw(t, "family")
+		f := rapid.SampledFrom(ir.Families).Draw(t, "family")
 		n, seed := rapid.IntRange(0, 30).Draw(t, "services"), rapid.Uint64().Draw(t, "seed")
 		check(t, irtest.Cluster(rand.New(rand.NewPCG(seed, 0)), f, n))
 	}))

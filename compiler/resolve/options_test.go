@@ -113,7 +113,7 @@ func TestOptions(t *testing.T) {
 // A pods' range that holds everybody is refused, whoever gives it: iptables-nft
 // loads no rule that asks who is outside it.
 func TestPodRangeOfEverybody(t *testing.T) {
-	for _, family := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, family := range ir.Families {
 		for _, detect := range []resolve.DetectMode{resolve.DetectClusterCIDR, resolve.DetectNodeCIDR} {
 			w := newWorld()
 			w.options.Families, w.options.Detect = []ir.Family{family}, detect

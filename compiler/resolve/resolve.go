@@ -66,24 +66,21 @@ func ours(set *manifest.Set, skip map[string]bool) []*service {
 // families are those asked for, or those in which some Service has an address;
 // IPv4 if there is none at all.
 func families(services []*service, asked []ir.Family) []ir.Family {
-	has := map[ir.Family]bool{}
-	for _, f := range asked {
-		has[f] = true
-	}
-	for i := 0; i < len(services) && len(asked) == 0; i++ {
-		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
-			if clusterIP(services[i].Value, f) != "" {
-				has[f] = true
-			}
+	out := slices.DeleteFunc(slices.Clone(ir.Families), func(f ir.Family) bool {
+		if len(asked) > 0 {
+			return !slices.Contains(asked, f)
 		}
+		return !haveAddress(services, f)
+	})
+	if len(out) == 0 {
+		return []ir.Family{ir.IPv4}
 	}
-	switch {
-	case has[ir.IPv4] && has[ir.IPv6]:
-		return []ir.Family{ir.IPv4, ir.IPv6}
-	case has[ir.IPv6]:
-		return []ir.Family{ir.IPv6}
-	}
-	return []ir.Family{ir.IPv4}
+	return out
+}
+
+// haveAddress says whether some Service has an address in a family.
+func haveAddress(services []*service, f ir.Family) bool {
+	return slices.ContainsFunc(services, func(s *service) bool { return clusterIP(s.Value, f) != "" })
 }
 
 // warnEmptyFamilies reports families that were asked for and in which no Service has
@@ -91,7 +88,7 @@ func families(services []*service, asked []ir.Family) []ir.Family {
 func warnEmptyFamilies(services []*service, asked []ir.Family, list *diag.List) {
 	var empty []ir.Family
 	for _, f := range asked {
-		if !slices.ContainsFunc(services, func(s *service) bool { return clusterIP(s.Value, f) != "" }) {
+		if !haveAddress(services, f) {
 			empty = append(empty, f)
 		}
 	}

@@ -48,7 +48,7 @@ func (c *checker) checkHints(s *service) {
 	d := s.Value.Spec.TrafficDistribution
 	switch {
 	case sum.zones+sum.nodes > 0:
-		for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, f := range ir.Families {
 			c.checkHintsOfFamily(s, f)
 		}
 	case d != nil && sum.ready > 0:

@@ -92,7 +92,7 @@ func (c *checker) withoutSlice(s *service) {
 
 // checkFamiliesMeet compares the families of cluster IPs with those of slices.
 func (c *checker) checkFamiliesMeet(s *service) {
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		i := slices.IndexFunc(s.slices, func(x *slice) bool { return x.family == f })
 		switch {
 		case !c.asked(f):

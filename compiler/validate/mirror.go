@@ -34,7 +34,7 @@ func mirrorEndpoints(set *manifest.Set) {
 			continue
 		}
 		for i := range o.Value.Subsets {
-			for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+			for _, f := range ir.Families {
 				if x := mirrorSubset(*m, i, &o.Value.Subsets[i], f); len(x.Endpoints) > 0 {
 					set.Slices = append(set.Slices, &manifest.Object[*discoveryv1.EndpointSlice]{Value: x, Pos: o.Pos})
 				}

@@ -74,7 +74,7 @@ func (c *checker) sourceRange(s *service, i int) netip.Prefix {
 // checkOpenFamilies reports load balancer addresses of a family without any
 // source range: there, nothing is filtered.
 func (c *checker) checkOpenFamilies(s *service, ranges []netip.Prefix, field path) {
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		i := slices.IndexFunc(s.vips, f.Of)
 		ofFamily := func(p netip.Prefix) bool { return f.Of(p.Addr()) }
 		if i < 0 || !s.serves(f) || !c.asked(f) || slices.ContainsFunc(ranges, ofFamily) {
@@ -100,7 +100,7 @@ func (c *checker) checkRangeFamilies(s *service, ranges []netip.Prefix) {
 // checkShutOut notes ranges that keep the cluster's own clients off a load
 // balancer address: pods and the node are held to them as everybody is.
 func (c *checker) checkShutOut(s *service, ranges []netip.Prefix, field path) {
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		i := slices.IndexFunc(s.vips, f.Of)
 		own := slices.DeleteFunc(slices.Clone(ranges), func(p netip.Prefix) bool { return !f.Of(p.Addr()) })
 		if i < 0 || !s.serves(f) || !c.asked(f) || len(own) == 0 {

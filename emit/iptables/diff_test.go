@@ -80,7 +80,7 @@ func handful(p *ir.Program, i int) int {
 func TestSmallDifferences(t *testing.T) {
 	for seed := range uint64(16) {
 		r := dice(seed)
-		p := irtest.Plain(r, families[seed%2], []int{50, 200, 500, 2000}[seed/4])
+		p := irtest.Plain(r, ir.Families[seed%2], []int{50, 200, 500, 2000}[seed/4])
 		text := level(t, p, 1)
 		for range 3 {
 			i := r.IntN(len(p.Services))
@@ -101,7 +101,7 @@ func TestSmallDifferences(t *testing.T) {
 // The first service outside the range that all others lie in is no exception:
 // the borders at which trees split stay where they are.
 func TestSmallDifferencesAtBorders(t *testing.T) {
-	for _, f := range families {
+	for _, f := range ir.Families {
 		p := irtest.Shop()
 		shop := *p.Services[0]
 		p.Family, p.Services, p.Options = f, nil, ir.Options{MasqueradeMark: 1}
@@ -130,7 +130,7 @@ func TestDifferencesOfSkewedClusters(t *testing.T) {
 	small, n := 0, 60
 	for seed := range uint64(n) {
 		r := dice(seed)
-		p := irtest.Cluster(r, families[seed%2], 50+r.IntN(300))
+		p := irtest.Cluster(r, ir.Families[seed%2], 50+r.IntN(300))
 		i := r.IntN(len(p.Services))
 		if len(changed(level(t, p, 1), level(t, without(p, i), 1))) <= handful(p, i) {
 			small++

@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte("*filter\n" + text + "COMMIT\n"))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, family := range []ir.Family{ir.IPv4, ir.IPv6} {
+		for _, family := range ir.Families {
 			w, err := parse(family, string(text))
 			if err != nil {
 				continue

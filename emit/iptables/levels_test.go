@@ -14,8 +14,6 @@ import (
 	"svcc/ir/irtest"
 )
 
-var families = []ir.Family{ir.IPv4, ir.IPv6}
-
 // level makes the text of a Program at a level, without the passes turned off.
 func level(t rapid.TB, p *ir.Program, level int, off ...string) string {
 	t.Helper()
@@ -53,7 +51,7 @@ func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // drawCluster makes a cluster of a size that rapid finds out.
 func drawCluster(t *rapid.T, least, most int) *ir.Program {
-	f := rapid.SampledFrom(families).Draw(t, "family")
+	f := rapid.SampledFrom(ir.Families).Draw(t, "family")
 	n := rapid.IntRange(least, most).Draw(t, "services")
 	return irtest.Cluster(dice(rapid.Uint64().Draw(t, "seed")), f, n)
 }
@@ -82,7 +80,7 @@ func TestPassesMayBeOff(t *testing.T) {
 		}
 		t.Run(row.Name, func(t *testing.T) {
 			for seed := range uint64(12) {
-				p := irtest.Cluster(dice(seed), families[seed%2], 40)
+				p := irtest.Cluster(dice(seed), ir.Families[seed%2], 40)
 				means(t, p, level(t, p, 1+int(seed/2%2), row.Name))
 			}
 		})
@@ -95,7 +93,7 @@ func TestPassesMayBeOff(t *testing.T) {
 			}
 		}
 		for seed := range uint64(12) {
-			p := irtest.Cluster(dice(seed), families[seed%2], 40)
+			p := irtest.Cluster(dice(seed), ir.Families[seed%2], 40)
 			means(t, p, level(t, p, 1+int(seed/2%2), off...))
 		}
 	})

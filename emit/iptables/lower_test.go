@@ -89,7 +89,7 @@ func TestBuiltInChains(t *testing.T) {
 		"OUTPUT KUBE-FIREWALL", "OUTPUT KUBE-PROXY-FIREWALL", "OUTPUT KUBE-SERVICES",
 		"PREROUTING KUBE-SERVICES", "OUTPUT KUBE-SERVICES", "POSTROUTING KUBE-POSTROUTING",
 	}
-	for _, family := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, family := range ir.Families {
 		p := irtest.Shop()
 		p.Family, p.Services, p.Options.LocalhostNodePorts = family, nil, false
 		bare := emitted(t, p, false)

@@ -178,7 +178,7 @@ func TestShape(t *testing.T) {
 			t.Run("large", rapid.MakeCheck(func(t *rapid.T) { checkShape(t, drawCluster(t, 0, 400), l) }))
 			t.Run("larger", func(t *testing.T) {
 				for seed := range uint64(2) {
-					checkShape(t, irtest.Cluster(dice(seed), families[seed%2], 4000), l)
+					checkShape(t, irtest.Cluster(dice(seed), ir.Families[seed%2], 4000), l)
 				}
 			})
 			t.Run("endpoints", func(t *testing.T) {

@@ -36,7 +36,7 @@ func FuzzReadState(f *testing.F) {
 	f.Add([]byte("create KUBE-A hash:ip family inet6\nadd KUBE-A fd00::1\n"), []byte("address replace fd00::1/128 dev kube-ipvs0\n"),
 		[]byte("-A -u [fd00::1]:53 -s wlc -p 60 -M 128\n-a -u [fd00::1]:53 -r [fd00::2]:53 -m -w 65535\n"))
 	f.Fuzz(func(t *testing.T, sets, addresses, servers []byte) {
-		for _, family := range families {
+		for _, family := range ir.Families {
 			list := []emit.Section{
 				{Tool: ipvs.ToolSets, Family: family, Text: sets},
 				{Tool: ipvs.ToolGlue, Family: family, Text: []byte(fuzzGlue)},

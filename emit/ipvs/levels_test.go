@@ -15,8 +15,6 @@ import (
 	"svcc/ir/irtest"
 )
 
-var families = []ir.Family{ir.IPv4, ir.IPv6}
-
 func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // sections are what a Program becomes at a level.
@@ -59,7 +57,7 @@ func TestLevelsMeanTheProgram(t *testing.T) {
 			}))
 			t.Run("large", rapid.MakeCheck(func(t *rapid.T) {
 				r := dice(rapid.Uint64().Draw(t, "seed"))
-				p := irtest.Virtual(r, irtest.Cluster(r, rapid.SampledFrom(families).Draw(t, "family"), rapid.IntRange(0, 80).Draw(t, "services")))
+				p := irtest.Virtual(r, irtest.Cluster(r, rapid.SampledFrom(ir.Families).Draw(t, "family"), rapid.IntRange(0, 80).Draw(t, "services")))
 				means(t, p, sections(t, p, l))
 			}))
 		})
@@ -70,7 +68,7 @@ func TestLevelsMeanTheProgram(t *testing.T) {
 func TestSectionsAreReadBack(t *testing.T) {
 	for seed := range uint64(20) {
 		r := dice(seed)
-		p := irtest.Virtual(r, irtest.Cluster(r, families[seed%2], 40))
+		p := irtest.Virtual(r, irtest.Cluster(r, ir.Families[seed%2], 40))
 		s := sections(t, p, int(seed%3))
 		state, err := ipvs.ReadState(p.Family, s)
 		if err != nil {
@@ -86,7 +84,7 @@ func TestSectionsAreReadBack(t *testing.T) {
 
 // Sets are known for svcc's in either family, and kube-proxy's are not.
 func TestOurs(t *testing.T) {
-	for _, f := range families {
+	for _, f := range ir.Families {
 		r := dice(1)
 		for _, s := range sections(t, irtest.Virtual(r, irtest.Cluster(r, f, 10)), 1) {
 			if s.Tool == ipvs.ToolSets && !ipvs.Ours(s.Text) {

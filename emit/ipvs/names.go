@@ -72,7 +72,7 @@ func (s *Set) NodePorts() (p ir.Protocol, ok bool) {
 	if s.Type != TypePort {
 		return 0, false
 	}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		switch s.Name {
 		case SetName(f, setPortTCP):
 			return ir.TCP, true
@@ -115,7 +115,7 @@ func SetNames(f ir.Family) []string {
 // Ours says whether a text with all sets, as ipset saves them, is of svcc's and
 // not of kube-proxy's: only svcc has one of destinations without local endpoints.
 func Ours(text []byte) bool {
-	return slices.ContainsFunc([]ir.Family{ir.IPv4, ir.IPv6}, func(f ir.Family) bool {
+	return slices.ContainsFunc(ir.Families, func(f ir.Family) bool {
 		return bytes.Contains(text, []byte(" "+SetName(f, setNoLocal)+" "))
 	})
 }
@@ -123,7 +123,7 @@ func Ours(text []byte) bool {
 // OwnedSet says whether a set is ours, kube-proxy's left-overs and sets that an
 // interrupted run was filling included.
 func OwnedSet(name string) bool {
-	return slices.ContainsFunc([]ir.Family{ir.IPv4, ir.IPv6}, func(f ir.Family) bool {
+	return slices.ContainsFunc(ir.Families, func(f ir.Family) bool {
 		return slices.ContainsFunc(SetNames(f), func(own string) bool { return name == own || name == Temporary(own) })
 	})
 }

@@ -204,7 +204,7 @@ COMMIT
 
 // Flush removes one flavour's rules of both families.
 func (l *Lab) Flush(fl Flavour) error {
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		if err := l.LoadIPTables(fl, f, blank); err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func raise(nl *netlink.Handle, name string) error {
 	if err := nl.LinkSetUp(link); err != nil {
 		return err
 	}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		if err := addAddr(nl, name, masqueraded[f]); err != nil {
 			return err
 		}

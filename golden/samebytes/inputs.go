@@ -112,7 +112,7 @@ func drawn(seed uint64) (*cluster.Cluster, []string) {
 		o := cluster.Options{Services: 1 + r.IntN(60), DualStack: []float64{0, 0.5, 1}[r.IntN(3)], Seed: seed}
 		return cluster.Generate(o), append([]string{"--node=node-0", "--cluster-cidr=" + cluster.PodCIDR + "," + cluster.PodCIDR6}, looks(r)...)
 	}
-	p := irtest.Cluster(r, []ir.Family{ir.IPv4, ir.IPv6}[seed/2%2], 1+r.IntN(60))
+	p := irtest.Cluster(r, ir.Families[seed/2%2], 1+r.IntN(60))
 	return objects(p), append(flagsOf(p), "--keep-going")
 }
 

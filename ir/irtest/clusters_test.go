@@ -13,7 +13,7 @@ import (
 func TestClustersAreSound(t *testing.T) {
 	var shared, crowded, own, onNode, amidst int
 	for seed := range uint64(60) {
-		f := []ir.Family{ir.IPv4, ir.IPv6}[seed%2]
+		f := ir.Families[seed%2]
 		n := []int{0, 1, 50, 300}[seed%4]
 		p := Cluster(rand.New(rand.NewPCG(seed, 0)), f, n)
 		if err := p.Check(); err != nil {

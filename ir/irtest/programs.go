@@ -43,7 +43,7 @@ type drawer struct {
 }
 
 func draw(t *rapid.T) *ir.Program {
-	f := rapid.SampledFrom([]ir.Family{ir.IPv4, ir.IPv6}).Draw(t, "family")
+	f := rapid.SampledFrom(ir.Families).Draw(t, "family")
 	d := drawer{T: t, p: &ir.Program{Family: f, Node: ir.Node{Name: "node-a"}}, taken: map[string]ir.PortName{}}
 	if d.coin("node has an address") {
 		d.p.Node.IP = Addr(f, nodes, 1)

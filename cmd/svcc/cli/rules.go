@@ -66,7 +66,7 @@ func parseRules(path string, text []byte) (*rules, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: rules of mode %q cannot be read", path, r.mode)
 	}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		own, err := sectionsOf(sections, f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)

@@ -94,7 +94,7 @@ func (v *verifier) verify(r *compiler.Result, o compiler.Options) error {
 		}
 		bad = bad || differ
 	}
-	for _, f := range []ir.Family{ir.IPv4, ir.IPv6} {
+	for _, f := range ir.Families {
 		if v.rules.walkers[f] == nil || units[f] {
 			continue
 		}
