@@ -41,22 +41,17 @@ func (s *Stats) Observe(stage string, p *ir.Program, g *ir.Graph) error {
 }
 
 func count(g *ir.Graph) steps {
+	ways := make([]ir.Step, len(g.Entries))
+	for i, e := range g.Entries {
+		ways[i] = e.Next
+	}
 	var c steps
-	seen := map[ir.Step]bool{}
-	var visit func(s ir.Step)
-	visit = func(s ir.Step) {
-		if seen[s] {
-			return
-		}
-		seen[s] = true
-		switch s := s.(type) {
+	for s := range ir.Steps(ways...) {
+		switch s.(type) {
 		case *ir.Guard:
 			c.guards++
-			visit(s.Then)
-			visit(s.Else)
 		case *ir.Masquerade:
 			c.masquerades++
-			visit(s.Next)
 		case *ir.Balance:
 			c.balances++
 		case *ir.Deliver:
@@ -64,9 +59,6 @@ func count(g *ir.Graph) steps {
 		case *ir.Refuse:
 			c.refusals++
 		}
-	}
-	for _, e := range g.Entries {
-		visit(e.Next)
 	}
 	return c
 }

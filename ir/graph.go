@@ -1,6 +1,10 @@
 package ir
 
-import "net/netip"
+import (
+	"iter"
+	"net/netip"
+	"slices"
+)
 
 // Graph is how packets are decided on one node in one family, for any
 // dataplane. A packet to an Entry's destination takes the way that starts at
@@ -67,15 +71,24 @@ func (e *Entry) key() entryKey {
 
 // Delivers says whether a way can lead to an endpoint.
 func Delivers(s Step) bool {
-	switch s := s.(type) {
-	case *Guard:
-		return Delivers(s.Then) || Delivers(s.Else)
-	case *Masquerade:
-		return Delivers(s.Next)
-	case *Refuse:
-		return false
+	for s := range Steps(s) {
+		switch s.(type) {
+		case *Balance, *Deliver:
+			return true
+		}
 	}
-	return true
+	return false
+}
+
+// Refusal is the reason for which a way can end without an endpoint, other than that
+// the source is not allowed; 0 if it cannot.
+func Refusal(s Step) Reason {
+	for s := range Steps(s) {
+		if r, ok := s.(*Refuse); ok && r.Reason != SourceRefused {
+			return r.Reason
+		}
+	}
+	return 0
 }
 
 // OpenPort is a port that the filter accepts.
@@ -96,6 +109,59 @@ type MasqueradeTo struct {
 // Step is a node of the graph: *Guard, *Masquerade, *Balance, *Deliver or
 // *Refuse.
 type Step interface{ step() }
+
+// Steps are the steps of the ways that begin at some, each once, when a way first
+// comes to it: a guard before its Then, and all of that before its Else. No way may
+// lead back to itself (see Graph.Check).
+func Steps(from ...Step) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		waiting := make([]Step, 0, 8) // the next one last
+		for _, s := range slices.Backward(from) {
+			waiting = append(waiting, s)
+		}
+		var seen stepSet
+		for len(waiting) > 0 {
+			s := waiting[len(waiting)-1]
+			waiting = waiting[:len(waiting)-1]
+			if !seen.add(s) {
+				continue
+			}
+			if !yield(s) {
+				return
+			}
+			switch s := s.(type) {
+			case *Guard:
+				waiting = append(waiting, s.Else, s.Then)
+			case *Masquerade:
+				waiting = append(waiting, s.Next)
+			}
+		}
+	}
+}
+
+// stepSet is a set of steps. One way has few: a map for each would cost more than
+// all else that is done with it.
+type stepSet struct {
+	few  [8]Step
+	n    int // of few
+	more map[Step]bool
+}
+
+// add says whether a step is new.
+func (x *stepSet) add(s Step) bool {
+	switch {
+	case slices.Contains(x.few[:x.n], s) || x.more[s]:
+		return false
+	case x.n < len(x.few):
+		x.few[x.n] = s
+		x.n++
+		return true
+	case x.more == nil:
+		x.more = map[Step]bool{}
+	}
+	x.more[s] = true
+	return true
+}
 
 // Label says which part of which service port a step stands for. Backends name
 // chains by it; it has no meaning for a packet.

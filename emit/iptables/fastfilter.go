@@ -116,7 +116,7 @@ func (l *fast) plantFilter() filterTrees {
 		if q, ok := e.Next.(*ir.Guard); ok && len(q.If.Sources) > 0 {
 			firewalled = append(firewalled, x)
 		}
-		if refuses(e.Next) == nil {
+		if ir.Refusal(e.Next) == 0 {
 			continue
 		}
 		switch e.Kind {
@@ -160,7 +160,7 @@ func portFirst(external, ports []leaf) []leaf {
 	var out []leaf
 	for _, x := range external {
 		port := earlier[newKey(ir.Frontend{Kind: ir.NodePort, Port: x.entry.Port}, x.key.protocol())]
-		if port == nil || port.Service.Compare(x.entry.Service) > 0 || refuses(port.Next).Reason == refuses(x.entry.Next).Reason {
+		if port == nil || port.Service.Compare(x.entry.Service) > 0 || ir.Refusal(port.Next) == ir.Refusal(x.entry.Next) {
 			continue
 		}
 		out = append(out, leaf{x.key, &ir.Entry{Frontend: x.entry.Frontend, Service: port.Service, Next: port.Next}})
@@ -189,9 +189,8 @@ func (l *fast) dropGuarded(chain string, x leaf) {
 }
 
 func (l *fast) refuse(chain string, x leaf) {
-	r := refuses(x.entry.Next)
 	verdict, why := reject, "%s has no endpoints"
-	if r.Reason == ir.NoLocalEndpoints {
+	if ir.Refusal(x.entry.Next) == ir.NoLocalEndpoints {
 		verdict, why = drop, "%s has no local endpoints"
 	}
 	l.filter.add(chain, l.say(why, x.entry.Service), verdict, x.match()...)

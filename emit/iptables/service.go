@@ -19,27 +19,24 @@ type serviceChains struct {
 	endpointChains     map[ir.Endpoint]string // their chains
 }
 
-// visit finds the steps that have chains of their own.
-func (c *serviceChains) visit(s ir.Step) error {
-	switch s := s.(type) {
-	case *ir.Guard:
-		c.own(s.Label.Part, s)
-		if err := c.visit(s.Then); err != nil {
-			return err
+// visit finds the steps of a way that have chains of their own.
+func (c *serviceChains) visit(way ir.Step) error {
+	for s := range ir.Steps(way) {
+		switch s := s.(type) {
+		case *ir.Guard:
+			c.own(s.Label.Part, s)
+		case *ir.Masquerade:
+			c.own(s.Label.Part, s)
+		case *ir.Balance:
+			if s.Label.Part == ir.PartLocalShare {
+				c.local = s
+			} else {
+				c.cluster = s
+			}
+		case *ir.Refuse:
+		default:
+			return fmt.Errorf("a step of type %T has no rules at this level", s)
 		}
-		return c.visit(s.Else)
-	case *ir.Masquerade:
-		c.own(s.Label.Part, s)
-		return c.visit(s.Next)
-	case *ir.Balance:
-		if s.Label.Part == ir.PartLocalShare {
-			c.local = s
-		} else {
-			c.cluster = s
-		}
-	case *ir.Refuse:
-	default:
-		return fmt.Errorf("a step of type %T has no rules at this level", s)
 	}
 	return nil
 }
@@ -160,12 +157,12 @@ func (c *serviceChains) destination(e *ir.Entry, local []match) []match {
 
 // refusal writes the filter's verdict for a frontend without endpoints.
 func (c *serviceChains) refusal(e *ir.Entry) {
-	r := refuses(e.Next)
-	if r == nil {
+	reason := ir.Refusal(e.Next)
+	if reason == 0 {
 		return
 	}
 	verdict, comment := reject, " has no endpoints"
-	if r.Reason == ir.NoLocalEndpoints {
+	if reason == ir.NoLocalEndpoints {
 		verdict, comment = drop, " has no local endpoints"
 	}
 	switch e.Kind {
@@ -176,24 +173,6 @@ func (c *serviceChains) refusal(e *ir.Entry) {
 	default:
 		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
 	}
-}
-
-// refuses finds the end without endpoints that strangers meet behind a step.
-func refuses(s ir.Step) *ir.Refuse {
-	switch s := s.(type) {
-	case *ir.Guard:
-		if r := refuses(s.Then); r != nil {
-			return r
-		}
-		return refuses(s.Else)
-	case *ir.Masquerade:
-		return refuses(s.Next)
-	case *ir.Refuse:
-		if s.Reason != ir.SourceRefused {
-			return s
-		}
-	}
-	return nil
 }
 
 // internalMasquerade marks ClusterIP connections of clients that are no pods.

@@ -47,24 +47,12 @@ func asksWho(e *ir.Entry) bool {
 	if e.Kind == ir.ClusterIP {
 		return false
 	}
-	asks := false
-	walkSteps(e.Next, func(s ir.Step) {
-		g, ok := s.(*ir.Guard)
-		asks = asks || ok && (g.If.FromPod || g.If.FromNode)
-	})
-	return asks
-}
-
-// walkSteps visits the steps of a way.
-func walkSteps(s ir.Step, visit func(ir.Step)) {
-	visit(s)
-	switch s := s.(type) {
-	case *ir.Guard:
-		walkSteps(s.Then, visit)
-		walkSteps(s.Else, visit)
-	case *ir.Masquerade:
-		walkSteps(s.Next, visit)
+	for s := range ir.Steps(e.Next) {
+		if g, ok := s.(*ir.Guard); ok && (g.If.FromPod || g.If.FromNode) {
+			return true
+		}
 	}
+	return false
 }
 
 // insiders is the Graph that nat is lowered from: the entries whose way depends
@@ -77,7 +65,9 @@ func (l *lowering) insiders() *ir.Graph {
 		entry := *e
 		entry.Next = c.cut(e.Next)
 		g.Entries = append(g.Entries, &entry)
-		walkSteps(entry.Next, func(s ir.Step) { l.hairpins(e.Service.Protocol, s) })
+		for s := range ir.Steps(entry.Next) {
+			l.hairpins(e.Service.Protocol, s)
+		}
 	}
 	return g
 }

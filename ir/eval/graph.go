@@ -14,8 +14,7 @@ func NewGraph(g *ir.Graph) *Evaluator {
 	for i, entry := range g.Entries {
 		w := way{graph: g, start: entry.Next}
 		r := &row{order: i, local: entry.Policy == ir.Local, route: w.route}
-		r.guarded, r.refuse = refusals(entry.Next)
-		r.delivers = ir.Delivers(entry.Next)
+		r.guarded, r.refuse, r.delivers = asksSource(entry.Next), ir.Refusal(entry.Next), ir.Delivers(entry.Next)
 		e.add(entry.Frontend, entry.Service.Protocol, r)
 		if e.gap() {
 			e.placeAll(entry.Service.Protocol, entry.Next)
@@ -28,40 +27,26 @@ func NewGraph(g *ir.Graph) *Evaluator {
 }
 
 // placeAll is place for all steps of a way.
-func (e *Evaluator) placeAll(proto ir.Protocol, s ir.Step) {
-	switch s := s.(type) {
-	case *ir.Guard:
-		e.placeAll(proto, s.Then)
-		e.placeAll(proto, s.Else)
-	case *ir.Masquerade:
-		e.placeAll(proto, s.Next)
-	case *ir.Balance:
-		e.place(proto, s.Endpoints)
-	case *ir.Deliver:
-		e.place(proto, []ir.Endpoint{s.Endpoint})
+func (e *Evaluator) placeAll(proto ir.Protocol, way ir.Step) {
+	for s := range ir.Steps(way) {
+		switch s := s.(type) {
+		case *ir.Balance:
+			e.place(proto, s.Endpoints)
+		case *ir.Deliver:
+			e.place(proto, []ir.Endpoint{s.Endpoint})
+		}
 	}
 }
 
-// refusals is what the filter gives to packets that still carry a destination:
-// whether a guard by source stands before it, and the reason at which a way
-// through the steps can end.
-func refusals(s ir.Step) (guarded bool, reason ir.Reason) {
-	switch s := s.(type) {
-	case *ir.Guard:
-		g1, r1 := refusals(s.Then)
-		g2, r2 := refusals(s.Else)
-		if r1 == 0 {
-			r1 = r2
-		}
-		return g1 || g2 || len(s.If.Sources) > 0, r1
-	case *ir.Masquerade:
-		return refusals(s.Next)
-	case *ir.Refuse:
-		if s.Reason != ir.SourceRefused {
-			return false, s.Reason
+// asksSource says whether a guard by source stands on a way: the filter drops then
+// what still carries the destination.
+func asksSource(way ir.Step) bool {
+	for s := range ir.Steps(way) {
+		if g, ok := s.(*ir.Guard); ok && len(g.If.Sources) > 0 {
+			return true
 		}
 	}
-	return false, 0
+	return false
 }
 
 type way struct {
