@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"svcc/compiler/proof"
 	"svcc/emit"
 	"svcc/ir"
 	"svcc/ir/eval"
@@ -27,7 +28,7 @@ import (
 // it gives what it found before, with the error.
 func Affected(p *ir.Program, live emit.Walker, rules []Rule) ([]string, error) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(x Rule) bool { return x.Family != p.Family.String() })
-	a := affected{spec: eval.NewProgram(p), looks: eval.NewLooks(true), own: live.Own(), found: map[string]bool{}, display: map[string]string{}}
+	a := affected{sides: proof.NewSides(p, live.Own(), true), own: live.Own(), found: map[string]bool{}, display: map[string]string{}}
 	if slices.ContainsFunc(rules, Rule.outOfPlace) {
 		a.whole = live
 	}
@@ -53,13 +54,12 @@ func Affected(p *ir.Program, live emit.Walker, rules []Rule) ([]string, error) {
 
 // affected collects the service ports of which a packet differs.
 type affected struct {
-	spec       *eval.Evaluator
-	looks      *eval.Looks
+	sides      *proof.Sides
 	own, whole emit.Walker // whole is nil where others' rules do not matter
 	found      map[string]bool
 	display    map[string]string // of whom packets are sent: a probe's name to Affected's
 	broken     int               // packets that could not be followed
-	want, got  eval.Outcome      // their memory is used again
+	last       proof.Difference  // its memory is used again
 }
 
 // mostBroken is how many packets that cannot be followed are enough: each may
@@ -88,13 +88,10 @@ func (a *affected) sendAll(probes func(func(eval.Probe) bool)) error {
 
 // same says that a packet is handled as the Program says.
 func (a *affected) same(probe eval.Probe) (bool, error) {
-	var to netip.AddrPort
-	var err error
-	if a.want, to, err = a.spec.Look(a.want, probe, a.looks); err != nil {
+	if err := a.sides.Look(probe, &a.last); err != nil {
 		return false, err
 	}
-	a.got, err = a.own.WalkTo(a.got, probe.Packet, probe.Host, to)
-	return err == nil && a.got.Equal(a.want) && !a.stopped(probe.Packet, probe.Host), err
+	return a.last.Same() && !a.stopped(probe.Packet, probe.Host), a.last.Err
 }
 
 // stopped says that rules of other programs change where a packet ends. Those that

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"svcc/compiler/proof"
 	"svcc/emit"
 	"svcc/ir"
 	"svcc/ir/eval"
@@ -82,27 +83,20 @@ func (l *liveFamily) rule(x Rule) {
 }
 
 // walked is a node's rules before, and a Program after.
-type walked struct {
-	rules emit.Walker
-	spec  *eval.Evaluator
-	looks *eval.Looks
-}
+type walked struct{ *proof.Sides }
 
 // Look implements outcomes.
 func (w walked) Look(p eval.Probe) (before, after eval.Outcome, whole bool, err error) {
-	after, to, err := w.spec.Look(nil, p, w.looks)
-	if err == nil {
-		before, err = w.rules.WalkTo(nil, p.Packet, p.Host, to)
+	var d proof.Difference
+	if err = w.Sides.Look(p, &d); err == nil {
+		err = d.Err
 	}
-	return before, after, !to.IsValid(), err
+	return d.Got, d.Want, d.Whole, err
 }
 
 // Whole implements outcomes.
 func (w walked) Whole(p eval.Probe) (before, after eval.Outcome, err error) {
-	if before, err = w.rules.Walk(p.Packet, p.Host); err != nil {
-		return nil, nil, err
-	}
-	after, err = w.spec.Outcome(p.Packet, p.Host)
+	after, before, err = w.All(p)
 	return before, after, err
 }
 
@@ -112,7 +106,7 @@ func (l *liveFamily) packets(p *ir.Program, live emit.Walker) error {
 	c := comparison{before: bare, after: p, pairs: match(nil, p.Services)}
 	s := newSender(&c, eval.NewPair(bare, p), true)
 	if live != nil {
-		s.of = walked{live, eval.NewProgram(p), eval.NewLooks(false)}
+		s.of = walked{proof.NewSides(p, live, false)}
 	}
 	if err := s.send(p, newClients(p, p)); err != nil {
 		return fmt.Errorf("the node's rules of %s: %w", p.Family, err)

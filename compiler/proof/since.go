@@ -13,7 +13,7 @@ import (
 // ports that are not what they were, or to which rules lead that are not. What the
 // rules ask for beyond the Program is looked at as a whole.
 func KeepsSince(was *ir.Program, old emit.Walker, p *ir.Program, w emit.Walker) error {
-	_, err := first(p, w, eval.Probes(since(was, old, p, w)), eval.NewLooks(false))
+	_, err := first(p, w, eval.Probes(since(was, old, p, w)), false)
 	return err
 }
 

@@ -21,7 +21,8 @@ const (
 // Error shows the packet, what should happen to it, what would, and its way. Of
 // many endpoints it shows some that differ.
 func (d Difference) Error() string {
-	want, got, err := d.whole()
+	want, got, err := d.All(d.Probe)
+	err = cmp.Or(d.Err, err)
 	var s strings.Builder
 	fmt.Fprintf(&s, "packet %s\n", d.Probe)
 	fmt.Fprintf(&s, "  should: %s", indent(branches(want, got)))
@@ -36,11 +37,11 @@ func (d Difference) Error() string {
 	return strings.TrimSuffix(s.String(), "\n")
 }
 
-// whole gives both outcomes with every endpoint.
-func (d *Difference) whole() (want, got eval.Outcome, err error) {
-	want, specErr := d.spec.Outcome(d.Probe.Packet, d.Probe.Host)
-	got, err = d.rules.Walk(d.Probe.Packet, d.Probe.Host)
-	return want, got, cmp.Or(d.Err, err, specErr)
+// All gives both outcomes of a probe with every endpoint.
+func (s *Sides) All(p eval.Probe) (want, got eval.Outcome, err error) {
+	want, specErr := s.spec.Outcome(p.Packet, p.Host)
+	got, err = s.rules.Walk(p.Packet, p.Host)
+	return want, got, cmp.Or(err, specErr)
 }
 
 // way is the packet's way; if that leads to many endpoints, the part to one that
