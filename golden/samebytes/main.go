@@ -71,8 +71,8 @@ func (c comparer) all(list []input) error {
 	return g.Wait()
 }
 
-// close prints the last line. Where no run wrote a thing, nothing
-// was proved.
+// close prints the last line, and says whether the builds are the same. Where no run
+// wrote a thing, nothing was proved.
 func (t *tally) close(inputs int) bool {
 	fmt.Fprintf(t.out, "%d inputs, %d runs of each build, %d of them without output: %d texts compared, %d differences\n",
 		inputs, t.runs, t.refused, t.texts, t.differences)

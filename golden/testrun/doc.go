@@ -4,9 +4,8 @@
 //	testrun ./ir/...,./compiler/...,./emit/... ./...
 //
 // Each argument is a group: packages separated by commas, of which those are run that
-// were not in a group before. A line is printed when a
-// package ends, every minute one that says what still runs, and in full what a test
-// wrote that failed. The last line counts packages that are ok and that failed, and
+// were not in a group before. A line is printed when a package ends, every minute one
+// that says what still runs, and in full what a test wrote that failed. The last line counts packages that are ok and that failed, and
 // tests that were skipped, by reason; the exit code is 1 if anything failed.
 //
 // No limit is set on the whole: a machine may be slow. A run of which nothing is

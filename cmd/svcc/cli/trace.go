@@ -47,18 +47,18 @@ func newTrace(s streams) *cobra.Command {
 				return fmt.Errorf("--to: %w", err)
 			}
 			to.client, _ = netip.ParseAddr(cmp.Or(t.source, t.from))
-			walker, p, r, err := walkerFor(args, o, d, s, &to)
+			on, err := tracedFor(args, o, d, s, &to)
 			if err != nil {
 				return err
 			}
-			packet, host, err := t.packet(p, to.at, to.proto)
+			packet, host, err := t.packet(on.node, to.at, to.proto)
 			if err != nil {
 				return err
 			}
-			if err := showTrace(s.out, walker, packet, host, p.Options.Virtual != nil); err != nil {
+			if err := showTrace(s.out, on.walker, packet, host, on.node.Options.Virtual != nil); err != nil {
 				return err
 			}
-			return leftOut(r)
+			return leftOut(on.compiled)
 		},
 	}
 	c.register(cmd.Flags())
@@ -80,49 +80,54 @@ func (t *traceFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagRequired("to")
 }
 
-// walkerFor reads one RULES file, or compiles manifests, and finds the destination's
-// address. The Program tells about the node; for RULES it has only what the flags
-// say, and the result is nil.
-func walkerFor(args []string, o compiler.Options, d diagnosticFlags, s streams, to *destination) (emit.Walker, *ir.Program, *compiler.Result, error) {
+// traced is what a packet is sent through.
+type traced struct {
+	walker   emit.Walker
+	node     *ir.Program      // for what it says of the node: of RULES, no services
+	compiled *compiler.Result // nil for RULES
+}
+
+// tracedFor reads one RULES file, or compiles manifests, and finds the destination's
+// address.
+func tracedFor(args []string, o compiler.Options, d diagnosticFlags, s streams, to *destination) (*traced, error) {
 	if len(args) == 1 && holdsRules(args[0]) {
-		w, p, err := walkerOf(args[0], o, to)
-		return w, p, nil, err
+		return tracedIn(args[0], o, to)
 	}
 	o.NoProof = false
 	r, err := compile(o, d, s, nil)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if err := to.resolve(r.Programs()); err != nil {
-		return nil, nil, nil, fmt.Errorf("--to: %w", err)
+		return nil, fmt.Errorf("--to: %w", err)
 	}
 	f := ir.FamilyOf(to.at.Addr())
 	for _, u := range r.Units {
 		if u.Family == f {
-			return u.Walker, u.Program, r, nil
+			return &traced{u.Walker, u.Program, r}, nil
 		}
 	}
-	return nil, nil, nil, fmt.Errorf("the manifests have no service in %s", f)
+	return nil, fmt.Errorf("the manifests have no service in %s", f)
 }
 
-// walkerOf reads a RULES file.
-func walkerOf(path string, o compiler.Options, to *destination) (emit.Walker, *ir.Program, error) {
+// tracedIn reads a RULES file.
+func tracedIn(path string, o compiler.Options, to *destination) (*traced, error) {
 	r, err := readRules(path, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(r.programs) == 0 && to.service != "" {
-		return nil, nil, fmt.Errorf("--to: %s does not know Services by name: give IP:PORT", path)
+		return nil, fmt.Errorf("--to: %s does not know Services by name: give IP:PORT", path)
 	}
 	if err := to.resolve(r.programs); err != nil {
-		return nil, nil, fmt.Errorf("--to: %w", err)
+		return nil, fmt.Errorf("--to: %w", err)
 	}
 	f := ir.FamilyOf(to.at.Addr())
 	if r.walkers[f] == nil {
-		return nil, nil, fmt.Errorf("%s has no rules for %s", path, f)
+		return nil, fmt.Errorf("%s has no rules for %s", path, f)
 	}
 	p, err := r.facts(o, f)
-	return r.walkers[f], p, err
+	return &traced{walker: r.walkers[f], node: p}, err
 }
 
 // packet makes the packet and the host that the flags describe.
