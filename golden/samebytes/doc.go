@@ -10,7 +10,7 @@
 // as a folder, as a file and on standard output. What is compared are the files, to
 // the byte, and the exit code. With -messages also what build, lint and explain say
 // on either stream, and diff in each of its formats. With -run only the inputs whose
-// name a pattern matches.
+// name a pattern matches; in make's ARGS a $ of it is written $$.
 //
 // A line a difference goes to standard output, with the first line of the text that
 // differs, and a closing line with what was compared. The exit code is 1 where
