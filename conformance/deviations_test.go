@@ -146,13 +146,13 @@ func (s situation) at(protocol, addr string) (*ir.ServicePort, ir.Frontend) {
 }
 
 // loopBack: an endpoint on this node that no service port of its protocol uses as
-// one on this node.
+// one on this node, or to which nothing that svcc writes sends anybody.
 func loopBack(s situation, d difference) bool {
 	sign, set, protocol, addr, _, ok := member(d)
 	if !ok || sign != "-" || set != "LOOP-BACK" {
 		return false
 	}
-	return !slices.ContainsFunc(s.unit.Program.Services, func(sp *ir.ServicePort) bool {
+	return !s.sends(protocol, addr) || !slices.ContainsFunc(s.unit.Program.Services, func(sp *ir.ServicePort) bool {
 		return strings.EqualFold(sp.Protocol.String(), protocol) &&
 			slices.ContainsFunc(s.served(sp), func(e ir.Endpoint) bool { return e.Local && e.AddrPort().String() == addr })
 	})
@@ -175,6 +175,35 @@ func (s situation) served(sp *ir.ServicePort) (out []ir.Endpoint) {
 		}
 	}
 	return out
+}
+
+// sends says that svcc's text sends packets of a protocol to an endpoint.
+func (s situation) sends(protocol, addr string) bool {
+	for _, section := range s.unit.Sections {
+		for line := range strings.Lines(string(section.Text)) {
+			if sendsTo(strings.Fields(line), protocol, addr) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sendsTo says that a line, of a virtual server or a rule, sends packets of a protocol
+// to an endpoint.
+func sendsTo(words []string, protocol, addr string) bool {
+	of := map[string]string{"-t": "tcp", "-u": "udp", "--sctp-service": "sctp"}
+	to := slices.Index(words, addr)
+	if to < 1 {
+		return false
+	}
+	switch words[to-1] {
+	case "-r":
+		return slices.ContainsFunc(words, func(w string) bool { return of[w] == protocol })
+	case "--to-destination":
+		return slices.Contains(words, protocol)
+	}
+	return false
 }
 
 // noLocalEndpoints: the set of svcc's own, and the servers of its entries.
