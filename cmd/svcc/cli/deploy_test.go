@@ -183,14 +183,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 // indented or fenced blocks only.
 func commandsIn(file, text string) (out []string) {
 	if filepath.Ext(file) == ".md" {
-		var blocks []string
-		for i, part := range strings.Split(text, "\n```") {
-			if i%2 == 1 {
-				_, body, _ := strings.Cut(part, "\n")
-				blocks = append(blocks, body)
-			}
-		}
-		text = strings.Join(blocks, "\n")
+		text = strings.Join(codeBlocks(text), "\n")
 	}
 	for _, m := range commandLines.FindAllStringSubmatch(text, -1) {
 		out = append(out, strings.ReplaceAll(m[1], "\\\n", " "))
