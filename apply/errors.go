@@ -9,7 +9,7 @@ var (
 	ErrMode       = errors.New("the ruleset is of another mode")
 	ErrFlavour    = errors.New("the other flavour of iptables, whose rules the tools here do not see, has rules of Services")
 	ErrShrink     = errors.New("more than half of the services would lose their endpoints")
-	ErrNoPrevious = errors.New("there is no previous ruleset to go back to")
+	ErrNoPrevious = errors.New("there is no previous ruleset to go back to (svcc remove takes away what is in force)")
 	ErrNoneWaits  = errors.New("no apply waits to be confirmed")
 )
 

@@ -68,6 +68,13 @@ func needPaths(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument: %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
 // wrote says what was written, and what proved it.
 func wrote(r *compiler.Result, to string) string {
 	n := 0

@@ -14,7 +14,7 @@ func newConfirm(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "confirm",
 		Short: "Keep the rules of an apply that waits for it (--confirm-timeout)",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			log, err := newLog(s.err, e.logFormat, false)
 			if err != nil {

@@ -112,12 +112,21 @@ func prepare(path string, text []byte) (f pending, err error) {
 	}
 	f.temp, err = renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
 	if err != nil {
-		return pending{}, err
+		return pending{}, atPath(path, err)
 	}
 	if _, err = f.temp.Write(text); err == nil {
 		err = f.temp.Sync()
 	}
-	return f, err
+	return f, atPath(path, err)
+}
+
+// atPath gives an error of the file beside path the name that was asked for.
+func atPath(path string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		at.Path = path
+	}
+	return err
 }
 
 // put brings the file to its place.

@@ -12,7 +12,7 @@ func newPasses(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "passes",
 		Short: "List the passes in the order in which they run",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			for _, p := range passes.Table {
 				kind := "optional"

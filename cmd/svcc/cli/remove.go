@@ -13,7 +13,7 @@ func newRemove(s streams) *cobra.Command {
 		Long: "Take away every chain and jump that svcc made, and those that kube-proxy left when it was stopped, whether a record of them exists\n" +
 			"or a run was interrupted midway. Nothing else is touched, and what must stay is listed with the reason. The state directory stays,\n" +
 			"so that svcc rollback can bring them back.",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			e.removing = true
 			en, err := e.engine(s, quiet, true)

@@ -11,7 +11,7 @@ func newRollback(s streams) *cobra.Command {
 		Use:   "rollback",
 		Short: "Go back to the ruleset before the one in force",
 		Long:  "Bring this node back to the ruleset that was in force before the last apply. Done twice, it returns to the one that is in force now.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			e.mode = modeBefore(e.dir)
 			en, err := e.engine(s, quiet, false)

@@ -116,5 +116,22 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newBuild(s), newVerify(s), newTrace(s), newLint(s), newPasses(s), newVersion(s))
 	root.AddCommand(newDiff(s), newExplain(s), newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
 	root.AddCommand(newDoctor(s), newWatchdog(s))
+	root.SetHelpCommand(newHelp(root))
 	return root
+}
+
+// newHelp is cobra's help, but for a command that does not exist: that is an error.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, _, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			cmd.InitDefaultHelpFlag() // it lists -h as COMMAND --help does
+			return cmd.Help()
+		},
+	}
 }

@@ -21,7 +21,7 @@ func newStatus(s streams) *cobra.Command {
 		Long: "Compare this node's rules with what was recorded when they were applied. Where they differ, packets are sent through the rules of\n" +
 			"the kernel, and each service is named that the rules that differ name, or of which packets are handled otherwise than recorded.\n" +
 			"Nothing is changed. Exit code 0: as recorded; 1: not so; 6: an apply waits for svcc confirm.",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			en, err := e.engine(s, false, false)
 			if err != nil {

@@ -193,7 +193,11 @@ func (v *verifier) foreign(f ir.Family, walker emit.Walker) {
 			fmt.Fprintf(v.out, "%s: not followed, another program's rule: %s\n", f, diag.PlainLine(line))
 		}
 	case len(list) > 0:
-		fmt.Fprintf(v.out, "%s: %d rules of other programs are not followed (-v lists them)\n", f, len(list))
+		what := "1 rule of another program is"
+		if len(list) > 1 {
+			what = fmt.Sprintf("%d rules of other programs are", len(list))
+		}
+		fmt.Fprintf(v.out, "%s: %s not followed (-v lists them)\n", f, what)
 	}
 }
 

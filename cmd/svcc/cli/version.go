@@ -26,7 +26,7 @@ func newVersion(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Tell the version of svcc and of the meaning that it compiles",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintf(s.out, "svcc %s, Service semantics of kube-proxy 1.37, %s\n", ownVersion(), runtime.Version())
 			return nil

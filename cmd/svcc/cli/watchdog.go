@@ -29,7 +29,7 @@ func newWatchdog(s streams) *cobra.Command {
 		Use:    "watchdog",
 		Short:  "Take the rules back if the svcc that started this is killed while it waits for svcc confirm",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := watchdog(s, e, w); err != nil {
 				return exit{exitRefused, err}
