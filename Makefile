@@ -83,9 +83,15 @@ same: ## the working tree's svcc writes the same bytes as that of BASE=<commit> 
 	@test -n "$(BASE)" || { echo "same: BASE=<commit> is missing"; exit 2; }
 	$(GO) run ./golden/samebytes -base '$(BASE)' $(ARGS)
 
+# Where people review, and where nodes run.
+REVIEWERS = darwin/arm64 windows/amd64
+NODES = arm64 arm ppc64le s390x
+
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be had
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
+	@set -e; for p in $(REVIEWERS); do echo "go build for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/svcc; done
+	@set -e; for a in $(NODES); do echo "go vet for linux/$$a"; GOOS=linux GOARCH=$$a CGO_ENABLED=0 $(GO) vet ./...; done
 	$(GO) tool staticcheck ./...
 	@out=$$(timeout 300 $(GO) tool govulncheck ./... 2>&1); case $$? in \
 	  0) echo "govulncheck: nothing found";; \

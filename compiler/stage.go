@@ -1,16 +1,12 @@
 package compiler
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // Stage is what one stage cost.
 type Stage struct {
 	Name string
 	Wall time.Duration
-	CPU  time.Duration // user and system, of the whole process
+	CPU  time.Duration // user and system, of the whole process; 0 on Windows
 }
 
 // stage runs f and adds its cost to the stage of that name.
@@ -26,12 +22,4 @@ func (r *Result) stage(name string, f func()) {
 		}
 	}
 	r.Stages = append(r.Stages, cost)
-}
-
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"svcc/ir/diag"
 )
@@ -16,23 +15,27 @@ type input struct {
 	path  string // the one on the command line
 }
 
-// inode tells files apart, whatever their names.
-type inode struct{ dev, ino uint64 }
+// identity tells files apart, whatever their names: by the inode or, on a system
+// that tells of none, by the path without symbolic links.
+type identity struct {
+	dev, ino uint64
+	path     string
+}
 
 // finder turns the command line's paths into files. A file or directory that is
 // reached twice, by a second name or by a loop of symbolic links, counts once.
 // That also serves a mounted ConfigMap, whose files can be reached by two ways.
 type finder struct {
 	inputs []input
-	files  map[inode]bool
-	dirs   map[inode]int // how many manifests lie in and below it
+	files  map[identity]bool
+	dirs   map[identity]int // how many manifests lie in and below it
 	stdin  bool
 	path   string // the one that is looked at
 	diags  diag.List
 }
 
 func findInputs(paths []string) ([]input, diag.List) {
-	f := &finder{files: map[inode]bool{}, dirs: map[inode]int{}}
+	f := &finder{files: map[identity]bool{}, dirs: map[identity]int{}}
 	for _, f.path = range paths {
 		f.find(f.path)
 	}
@@ -63,8 +66,8 @@ func (f *finder) find(path string) {
 
 // directory gives how many manifests lie in and below path.
 func (f *finder) directory(path string, info fs.FileInfo) int {
-	key, known := inodeOf(info)
-	if n, met := f.dirs[key]; known && met {
+	key := identify(path, info)
+	if n, met := f.dirs[key]; met {
 		return n
 	}
 	f.dirs[key] = 0 // while inside: what a loop finds is counted where it is
@@ -114,20 +117,25 @@ func (f *finder) file(path string, info fs.FileInfo, named bool) {
 }
 
 func (f *finder) once(in input, info fs.FileInfo) {
-	key, known := inodeOf(info)
-	if known && f.files[key] {
+	key := identify(in.name, info)
+	if f.files[key] {
 		return
 	}
 	f.files[key] = true
 	f.inputs = append(f.inputs, in)
 }
 
-func inodeOf(info fs.FileInfo) (inode, bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return inode{}, false
+func identify(path string, info fs.FileInfo) identity {
+	if dev, ino, ok := inode(info); ok {
+		return identity{dev: dev, ino: ino}
 	}
-	return inode{uint64(st.Dev), st.Ino}, true
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	return identity{path: path}
 }
 
 func (f *finder) failed(path string, err error) {

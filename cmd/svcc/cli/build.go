@@ -129,6 +129,15 @@ func compileOnly(o compiler.Options, d diagnosticFlags, s streams, observe compi
 	return r, nil
 }
 
+// rulesetOf is a result as one file has it, Programs and all.
+func rulesetOf(r *compiler.Result) (*emit.Ruleset, error) {
+	rs, err := r.Ruleset(false)
+	if err != nil {
+		return nil, exit{exitRefused, err}
+	}
+	return rs, nil
+}
+
 // refuseRules tells a file of rules that stands where manifests belong; as YAML
 // it would only be called broken.
 func refuseRules(paths []string) error {

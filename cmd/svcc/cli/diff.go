@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"svcc/apply/state"
 	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
@@ -23,10 +22,12 @@ type diffCommand struct {
 	streams
 	compileFlags
 	diagnosticFlags
-	rules, live bool
-	stateDir    string
-	tool        time.Duration
-	format      string
+	rules    bool
+	format   string
+	live     bool // and what is of use with it alone:
+	stateDir string
+	tool     time.Duration
+	thisNode func(*compiler.Options) error // has manifests compiled as this node is
 }
 
 func newDiff(s streams) *cobra.Command {
@@ -42,9 +43,7 @@ func newDiff(s streams) *cobra.Command {
 	d.compileFlags.register(cmd.Flags())
 	d.diagnosticFlags.register(cmd.Flags())
 	cmd.Flags().BoolVar(&d.rules, "rules", false, "also show the rules that differ, chain by chain, as a unified diff")
-	cmd.Flags().BoolVar(&d.live, "live", false, "compare with the rules in this node's kernel")
-	toolFlag(cmd.Flags(), &d.tool)
-	cmd.Flags().StringVar(&d.stateDir, "state-dir", state.DefaultPath, "with --live, where svcc apply keeps its record")
+	d.registerLive(cmd.Flags())
 	cmd.Flags().StringVar(&d.format, "format", "text", "text, markdown (for a pull request) or json")
 	return cmd
 }
@@ -73,7 +72,7 @@ func (d *diffCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case err != nil:
-		return exit{exitUsage, needsRoot(err)}
+		return exit{exitUsage, err}
 	case r.Nothing():
 		return exit{code: exitUsage}
 	case !r.Same():
@@ -224,8 +223,8 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	if like != nil {
 		d.like(&o, like)
 	}
-	if d.live {
-		if err := withInterfaces(&o); err != nil {
+	if d.thisNode != nil {
+		if err := d.thisNode(&o); err != nil {
 			return err
 		}
 	}

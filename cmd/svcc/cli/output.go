@@ -1,15 +1,13 @@
 package cli
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"svcc/compiler"
 	"svcc/emit"
@@ -26,7 +24,7 @@ func writeRuleset(r *compiler.Result, bare bool, to string, stdout io.Writer) er
 		return errors.New("-o names no file: FILE, DIR/ or - for standard output")
 	case to == "-":
 		_, err = stdout.Write(rs.Marshal())
-	case strings.HasSuffix(to, "/") || isDir(to):
+	case os.IsPathSeparator(to[len(to)-1]) || isDir(to):
 		err = writeDir(rs, to)
 	default:
 		err = writeFile(to, rs.Marshal())
@@ -96,25 +94,34 @@ func removeStale(dir string, written map[string]bool) error {
 	return nil
 }
 
-// pending is a file that is written, and not yet in its place: a file beside it,
-// or, where there is something else than a regular file, that and the text.
+// pending is a file that is written, and not yet in its place, path: a file beside
+// it, or, where there is something else than a regular file, that and the text.
 type pending struct {
-	temp *renameio.PendingFile
+	path string
+	temp *os.File
 	open *os.File
 	text []byte
 }
 
 func prepare(path string, text []byte) (f pending, err error) {
-	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
+	f.path = path
+	i, err := os.Stat(path)
+	if err == nil && !i.Mode().IsRegular() {
 		f.text = text
 		f.open, err = os.OpenFile(path, os.O_WRONLY, 0)
 		return f, err
 	}
-	f.temp, err = renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
-	if err != nil {
-		return pending{}, atPath(path, err)
+	beside := filepath.Join(filepath.Dir(path), ".svcc-"+rand.Text())
+	if f.temp, err = os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+		return f, atPath(path, err)
 	}
-	if _, err = f.temp.Write(text); err == nil {
+	if i != nil {
+		err = f.temp.Chmod(i.Mode().Perm()) // the file keeps its own
+	}
+	if err == nil {
+		_, err = f.temp.Write(text)
+	}
+	if err == nil {
 		err = f.temp.Sync()
 	}
 	return f, atPath(path, err)
@@ -129,10 +136,13 @@ func atPath(path string, err error) error {
 	return err
 }
 
-// put brings the file to its place.
+// put brings the file to its place. It is closed before: Windows moves no open file.
 func (f pending) put() error {
 	if f.temp != nil {
-		return f.temp.CloseAtomicallyReplace()
+		if err := f.temp.Close(); err != nil {
+			return err
+		}
+		return os.Rename(f.temp.Name(), f.path)
 	}
 	_, err := f.open.Write(f.text)
 	return errors.Join(err, f.open.Close())
@@ -142,7 +152,8 @@ func (f pending) put() error {
 func (f pending) drop() {
 	switch {
 	case f.temp != nil:
-		_ = f.temp.Cleanup()
+		_ = f.temp.Close()
+		_ = os.Remove(f.temp.Name()) // is gone if it was put
 	case f.open != nil:
 		_ = f.open.Close()
 	}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"svcc/apply"
-	"svcc/apply/state"
 	"svcc/ir/diag"
 )
 
@@ -22,19 +20,6 @@ const (
 	exitLocked   = 5 // a lock was held too long
 	exitWindow   = 6 // an apply waits to be confirmed
 )
-
-// applied gives an error of package apply its exit code.
-func applied(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, apply.ErrHalfMade):
-		return exit{exitHalfMade, err}
-	case errors.Is(err, apply.ErrLocked), errors.Is(err, state.ErrBusy), errors.Is(err, state.ErrChild):
-		return exit{exitLocked, err}
-	}
-	return exit{exitRefused, needsRoot(err)}
-}
 
 // exit is an error that knows its exit code; its text may be empty if all was
 // said already.
@@ -114,8 +99,8 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newBuild(s), newVerify(s), newTrace(s), newLint(s), newPasses(s), newVersion(s))
-	root.AddCommand(newDiff(s), newExplain(s), newApply(s), newRollback(s), newStatus(s), newRemove(s), newConfirm(s))
-	root.AddCommand(newDoctor(s), newWatchdog(s))
+	root.AddCommand(newDiff(s), newExplain(s))
+	root.AddCommand(nodeCommands(s)...)
 	root.SetHelpCommand(newHelp(root))
 	return root
 }

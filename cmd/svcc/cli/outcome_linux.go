@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"svcc/apply"
+	"svcc/apply/state"
 	"svcc/compiler/diff"
 	"svcc/emit"
 	"svcc/ir"
@@ -93,4 +95,17 @@ func showPlan(w io.Writer, r apply.Report) {
 		come = "rule or chain"
 	}
 	fmt.Fprintf(w, "%d %s would come, %d would go\n", came, come, went)
+}
+
+// applied gives an error of package apply its exit code.
+func applied(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, apply.ErrHalfMade):
+		return exit{exitHalfMade, err}
+	case errors.Is(err, apply.ErrLocked), errors.Is(err, state.ErrBusy), errors.Is(err, state.ErrChild):
+		return exit{exitLocked, err}
+	}
+	return exit{exitRefused, needsRoot(err)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"svcc/apply"
 	"svcc/apply/iptables"
@@ -20,11 +21,19 @@ import (
 	"svcc/ir"
 )
 
+// registerLive registers --live and the flags that are of use with it alone.
+func (d *diffCommand) registerLive(f *pflag.FlagSet) {
+	f.BoolVar(&d.live, "live", false, "compare with the rules in this node's kernel")
+	toolFlag(f, &d.tool)
+	f.StringVar(&d.stateDir, "state-dir", state.DefaultPath, "with --live, where svcc apply keeps its record")
+}
+
 // compareLive compares this node's kernel with manifests or a ruleset file.
 func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Report, error) {
 	if len(args) == 0 {
 		return nil, errors.New("--live needs PATHs, or a ruleset file")
 	}
+	d.thisNode = withInterfaces
 	wanted, err := d.wanted(args)
 	if err != nil {
 		return nil, err
@@ -43,7 +52,7 @@ func (d *diffCommand) compareLive(cmd *cobra.Command, args []string) (*diff.Repo
 	}
 	live, rules, err := liveRules(ctx, wanted.ruleset, state.At(d.stateDir), apply.Exec{Limit: d.tool})
 	if err != nil {
-		return nil, err
+		return nil, needsRoot(err)
 	}
 	r, err := diff.CompareLive(wanted.programs, live, rules, sides)
 	if err == nil {

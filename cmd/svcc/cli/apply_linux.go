@@ -172,11 +172,3 @@ func (a *applyCommand) compile(args []string, node string, stdin io.Reader) (*em
 	}
 	return rulesetOf(a.compiled)
 }
-
-func rulesetOf(r *compiler.Result) (*emit.Ruleset, error) {
-	rs, err := r.Ruleset(false)
-	if err != nil {
-		return nil, exit{exitRefused, err}
-	}
-	return rs, nil
-}
