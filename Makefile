@@ -28,7 +28,7 @@ demo: build ## compile the example cluster and print the rules of its node-0
 
 # Quick packages first, then the slowest, then the rest, that both cores stay busy.
 QUICK = ./ir/...,./compiler/...,./emit/...,./golden/testrun
-REST = ./golden,./apply/ipvs,./apply,./cmd/...,./...
+REST = ./golden,./apply/ipvs,./apply,./cmd/...,./golden/uml,./...
 
 test: ## go vet and every test, quick ones first; installs what they need (.ci/setup); ALL=1 for all of what is sampled
 	@.ci/setup
