@@ -14,10 +14,10 @@ type Clash struct {
 	With        PortName // the other
 }
 
-// Clashes are those of a node with virtual servers, one a service port, in the
-// Program's order. Nowhere else is there any.
+// Clashes are those of a node where destinations are exclusive, one a service port,
+// in the Program's order. Nowhere else is there any.
 func (p *Program) Clashes() []Clash {
-	if p.Options.Virtual == nil {
+	if !p.Options.Facts().ExclusiveDestinations {
 		return nil
 	}
 	var out []Clash

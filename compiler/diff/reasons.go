@@ -34,10 +34,8 @@ func sameVirtual(a, b *ir.Virtual) bool {
 	return a.HairpinLocal == b.HairpinLocal && slices.Equal(a.Own, b.Own)
 }
 
-// modesDiffer says that one side is of virtual servers and the other is not.
-func modesDiffer(a, b *ir.Program) bool {
-	return (a.Options.Virtual == nil) != (b.Options.Virtual == nil)
-}
+// modesDiffer says that the two sides are for modes that treat packets otherwise.
+func modesDiffer(a, b *ir.Program) bool { return a.Options.Facts() != b.Options.Facts() }
 
 // reasons collects differences.
 type reasons []Reason
@@ -76,16 +74,15 @@ func nodeReasons(before, after *ir.Program) []Reason {
 	r.value("node ports at", a.NodePorts.String(), b.NodePorts.String())
 	r.value("localhost node ports", yes(a.LocalhostNodePorts), yes(b.LocalhostNodePorts))
 	r.value("drop invalid", yes(a.DropInvalid), yes(b.DropInvalid))
-	r.virtual(a.Virtual, b.Virtual)
+	r.value("mode", a.Facts().Decider, b.Facts().Decider)
+	if a.Virtual != nil && b.Virtual != nil {
+		r.virtual(a.Virtual, b.Virtual)
+	}
 	return r
 }
 
 // virtual adds differences of the choices for virtual servers.
 func (r *reasons) virtual(a, b *ir.Virtual) {
-	if a == nil || b == nil {
-		r.value("mode", modeOf(a), modeOf(b))
-		return
-	}
 	r.value("scheduler", a.Scheduler, b.Scheduler)
 	r.value("own addresses", list(a.Own), list(b.Own))
 	r.value("remote endpoints as their own clients", yes(!a.HairpinLocal), yes(!b.HairpinLocal))
@@ -94,13 +91,6 @@ func (r *reasons) virtual(a, b *ir.Virtual) {
 	r.value("TCP timeout", seconds(a.TCPTimeout), seconds(b.TCPTimeout))
 	r.value("TCP FIN timeout", seconds(a.TCPFinTimeout), seconds(b.TCPFinTimeout))
 	r.value("UDP timeout", seconds(a.UDPTimeout), seconds(b.UDPTimeout))
-}
-
-func modeOf(v *ir.Virtual) string {
-	if v == nil {
-		return "rules alone"
-	}
-	return "virtual servers"
 }
 
 func list[T fmt.Stringer](items []T) string {

@@ -86,7 +86,7 @@ func (w *ways) internalWay() ir.Step {
 		return &ir.Masquerade{Next: b}
 	case w.options.Pods.Kind != ir.DetectNone:
 		return &ir.Guard{If: ir.Condition{FromPod: true}, Then: b, Else: &ir.Masquerade{Next: b}}
-	case w.options.Virtual != nil:
+	case w.options.Facts().BindsAddresses:
 		return &ir.Guard{If: ir.Condition{FromNode: true}, Then: &ir.Masquerade{Next: b}, Else: b}
 	}
 	return b

@@ -102,7 +102,7 @@ func (d *Difference) metChain(name string) bool {
 }
 
 func unusedPort(x *Explainer, d *Difference) bool {
-	return x.program.Options.Virtual != nil && all(d.Want, func(b eval.Branch) bool { return b.Verdict() == eval.Reject }) &&
+	return x.program.Options.Facts().RefusesUnknownPorts && all(d.Want, func(b eval.Branch) bool { return b.Verdict() == eval.Reject }) &&
 		all(d.Got, func(b eval.Branch) bool { return !b.DNAT && !b.Verdict().Refused() }) && x.frontend(d.Probe.Packet) == nil
 }
 

@@ -47,9 +47,7 @@ func NewClients(p *ir.Program) Clients {
 		c.PodIn = pods.Interface + "0"
 	}
 	c.Host = Host{Addrs: []netip.Addr{c.Node}}
-	if v := p.Options.Virtual; v != nil {
-		c.Host.Addrs = append(c.Host.Addrs, v.Own...)
-	}
+	c.Host.Addrs = append(c.Host.Addrs, p.Options.Own()...)
 	return c
 }
 

@@ -107,7 +107,7 @@ func (e *Evaluator) outcome(into Outcome, p Packet, h Host, c choices, to []ir.E
 	for _, ep := range to {
 		b := Branch{Share: share, To: ep.AddrPort(), DNAT: true, Mark: p.Mark, Sticky: c.sticky}
 		hairpin := e.hairpin(p, ep)
-		if c.masquerade || hairpin && e.options.Virtual == nil {
+		if c.masquerade || hairpin && e.options.Facts().MarksHairpin {
 			b.Mark |= e.options.MasqueradeMark
 		}
 		out = append(out, e.follow(p, h, b, hairpin))
@@ -117,7 +117,7 @@ func (e *Evaluator) outcome(into Outcome, p Packet, h Host, c choices, to []ir.E
 
 // on is the host with the addresses that it bears for services.
 func (e *Evaluator) on(h Host) Host {
-	if e.options.Virtual != nil {
+	if e.options.Facts().BindsAddresses {
 		h.Bears = e.bears
 	}
 	return h
@@ -125,7 +125,7 @@ func (e *Evaluator) on(h Host) Host {
 
 // follow takes a branch through the filter hooks and the rewriting of its source.
 func (e *Evaluator) follow(p Packet, h Host, b Branch, hairpin bool) Branch {
-	if e.options.Virtual != nil {
+	if e.options.Facts().BindsAddresses {
 		return e.virtually(p, h, b, hairpin)
 	}
 	return e.filter(p, h, b)

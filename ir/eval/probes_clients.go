@@ -39,7 +39,7 @@ func (b *prober) endpoints(s *ir.ServicePort) {
 	}
 	last := s.Frontends[len(s.Frontends)-1]
 	dst := b.destinations(last)[0]
-	if b.program.Options.Virtual != nil {
+	if b.program.Options.Facts().BindsAddresses {
 		if at := b.answering(last); at.IsValid() {
 			dst = at
 		}

@@ -68,7 +68,7 @@ func (v view) route(p Packet, h Host) (choices, error) {
 	case v.kind == ir.ClusterIP:
 		c.endpoints = v.endpoints(s.InternalPolicy)
 		c.masquerade = o.MasqueradeAll || o.Pods.Kind != ir.DetectNone && !pod
-		if o.Virtual != nil && o.Pods.Kind == ir.DetectNone {
+		if o.Facts().BindsAddresses && o.Pods.Kind == ir.DetectNone {
 			// The node's own source would be the service address, to which no
 			// reply from another node comes back.
 			c.masquerade = c.masquerade || h.Local(p.Src.Addr())

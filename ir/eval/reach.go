@@ -49,7 +49,7 @@ func (x *Reach) Known(b *Box) bool {
 	if b.Odd || x.clears(b) != 0 {
 		return false
 	}
-	if b.Own && x.program.Options.Virtual != nil && b.DstPort.single() && x.at[addrKey{port: b.DstPort.First, proto: b.Protocol}] != nil {
+	if b.Own && x.program.Options.Facts().ListedNodePorts && b.DstPort.single() && x.at[addrKey{port: b.DstPort.First, proto: b.Protocol}] != nil {
 		return true // a node port, at an address that the node has beside those told
 	}
 	if b.Bound {

@@ -99,7 +99,7 @@ func (x *Reach) hostOf(b *Box, c client, t target) Host {
 // Where node ports answer at every such address, rules have no need to name one.
 func (x *Reach) own(b *Box, t target) bool {
 	o := &x.program.Options
-	return b.Own && (o.Virtual != nil || o.NodePortsAnswer(t.dst.Addr(), func(netip.Addr) bool { return !o.NodePorts.All }))
+	return b.Own && (o.Facts().ListedNodePorts || o.NodePortsAnswer(t.dst.Addr(), func(netip.Addr) bool { return !o.NodePorts.All }))
 }
 
 // comesBy says whether a packet meets one of a box's hooks. Where it goes to a

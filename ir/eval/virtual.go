@@ -156,7 +156,7 @@ func (e *Evaluator) arrive(p Packet, h Host, at netip.AddrPort, served bool) Ver
 // service addresses: from the address that they go to. Where source ranges guard
 // it, also from another service's, and from addresses of the node in each range.
 func (b *prober) fromBorne(s *ir.ServicePort, f ir.Frontend, dst netip.AddrPort) {
-	if b.program.Options.Virtual == nil || f.Kind == ir.NodePort {
+	if !b.program.Options.Facts().BindsAddresses || f.Kind == ir.NodePort {
 		return
 	}
 	b.send(packet(dst.Addr(), "", dst, s.Protocol), b.Host)
