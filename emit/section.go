@@ -2,9 +2,9 @@ package emit
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"svcc/ir"
 )
@@ -27,36 +27,59 @@ const (
 	ToolServers   = "ipvsadm-restore"
 )
 
-// Command is the command line that loads the section from standard input.
-func (s Section) Command() string {
-	switch s.Tool {
-	case ToolTables:
-		if s.Family == ir.IPv6 {
-			return "ip6tables-restore"
-		}
-	case ToolSets:
-		return "ipset restore"
-	case ToolAddresses:
-		return "ip -force -batch -"
-	case ToolServers:
-		return "ipvsadm -R"
-	}
-	return s.Tool
+// tool is what has to be known of a program that loads sections: by which command
+// it does so from standard input, in which file of a folder it finds them, and what
+// a reader is told who loads that by hand.
+type tool struct {
+	name          string
+	command, file [2]string // in IPv4 and in IPv6
+	note          string
 }
 
-// FileName is the name of the section's file in a folder.
-func (s Section) FileName() string {
-	switch s.Tool {
-	case ToolTables:
-		return strings.TrimSuffix(s.Command(), "-restore") + ".rules"
-	case ToolSets:
-		return "ipset.rules"
-	case ToolAddresses:
-		return "addresses.ip"
-	case ToolServers:
-		return "ipvs.rules"
+// tools stand in the order in which it is safe to load: what rules refer to before
+// them, and what attracts packets last.
+var tools = []tool{
+	{ToolSets, both("ipset restore"), both("ipset.rules"), "fills the sets that the rules ask"},
+	{ToolTables, [2]string{"iptables-restore", "ip6tables-restore"}, [2]string{"iptables.rules", "ip6tables.rules"}, ""},
+	{ToolAddresses, both("ip -force -batch -"), both("addresses.ip"), "the link may be there already: -force goes on"},
+	{ToolServers, both("ipvsadm -R"), both("ipvs.rules"), "only adds: fails where one of its virtual servers is there already"},
+}
+
+func both(s string) [2]string { return [2]string{s, s} }
+
+// toolOf is a section's. One that is not in the table loads by its own name.
+func toolOf(s Section) tool {
+	if i := loadOrder(s.Tool); i >= 0 {
+		return tools[i]
 	}
-	return s.Tool + ".rules"
+	return tool{name: s.Tool, command: both(s.Tool), file: both(s.Tool + ".rules")}
+}
+
+// loadOrder is a tool's place in the table; -1 for one that is not in it.
+func loadOrder(name string) int {
+	return slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
+}
+
+// of chooses a family's.
+func of(s [2]string, f ir.Family) string {
+	if f == ir.IPv6 {
+		return s[1]
+	}
+	return s[0]
+}
+
+// Command is the command line that loads the section from standard input.
+func (s Section) Command() string { return of(toolOf(s).command, s.Family) }
+
+// FileName is the name of the section's file in a folder.
+func (s Section) FileName() string { return of(toolOf(s).file, s.Family) }
+
+// FileNames are all that sections of a folder can have, in any mode.
+func FileNames() (out []string) {
+	for _, t := range tools {
+		out = append(out, t.file[:]...)
+	}
+	return slices.Compact(out)
 }
 
 // Files merges sections that one file holds: all but those of tables are of both
@@ -85,11 +108,6 @@ func appendSection(text []byte, s Section) []byte {
 		text = append(text, line...)
 	}
 	return text
-}
-
-// loadOrder puts what rules refer to before them, and what attracts packets last.
-func loadOrder(tool string) int {
-	return slices.Index([]string{ToolSets, ToolTables, ToolAddresses, ToolServers}, tool)
 }
 
 // usage tells a reader how to load the file.
@@ -127,13 +145,8 @@ func (r *Ruleset) virtualUsage() []string {
 		"write the sections to a folder (svcc build -o DIR/) and load them in this order, as root:",
 	}
 	for _, s := range Files(r.Sections) {
-		why := map[string]string{
-			ToolSets:      "fills the sets that the rules ask",
-			ToolTables:    r.effect(),
-			ToolAddresses: "the link may be there already: -force goes on",
-			ToolServers:   "only adds: fails where one of its virtual servers is there already",
-		}[s.Tool]
-		out = append(out, fmt.Sprintf("  %s < %s  (%s)", r.loader(s), s.FileName(), why))
+		note := cmp.Or(toolOf(s).note, r.effect())
+		out = append(out, fmt.Sprintf("  %s < %s  (%s)", r.loader(s), s.FileName(), note))
 	}
 	return out
 }

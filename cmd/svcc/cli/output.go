@@ -40,10 +40,6 @@ func isDir(path string) bool {
 	return err == nil && i.IsDir()
 }
 
-// nativeFiles are all names that a folder's sections can have: those that this
-// build does not write are left-overs of an earlier one.
-var nativeFiles = []string{"iptables.rules", "ip6tables.rules", "nftables.nft", "ipset.rules", "addresses.ip", "ipvs.rules"}
-
 // writeDir writes a file a tool, and the whole. Nothing is replaced before
 // all of it is written: a disk that is full leaves what was there.
 func writeDir(rs *emit.Ruleset, dir string) error {
@@ -82,8 +78,9 @@ func writeDir(rs *emit.Ruleset, dir string) error {
 	return files[len(files)-1].put()
 }
 
+// removeStale takes away what an earlier build in another mode left.
 func removeStale(dir string, written map[string]bool) error {
-	for _, name := range nativeFiles {
+	for _, name := range emit.FileNames() {
 		if written[name] {
 			continue
 		}
