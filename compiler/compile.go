@@ -13,8 +13,6 @@ import (
 	"svcc/compiler/resolve"
 	"svcc/compiler/validate"
 	"svcc/emit"
-	"svcc/emit/iptables"
-	"svcc/emit/ipvs"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -45,23 +43,10 @@ type Unit struct {
 // there is then; nil for none.
 type Observer func(stage string, p *ir.Program, g *ir.Graph) error
 
-// The modes that exist.
-const (
-	ModeIPTables = "iptables"
-	ModeIPVS     = "ipvs"
-)
-
-// Backends are those of the modes.
-var Backends = map[string]emit.Backend{ModeIPTables: iptables.Backend{}, ModeIPVS: ipvs.Backend{}}
-
 // Compile runs the pipeline. What is wrong with the input is in the Result's
 // diagnostics, and Units are then nil unless KeepGoing left the faulty Services
 // out. An error is a fault of the options or of svcc itself.
 func Compile(o Options, observe Observer) (*Result, error) {
-	backend, ok := Backends[o.Mode]
-	if !ok {
-		return nil, fmt.Errorf("mode %q does not exist", o.Mode)
-	}
 	rows, err := passes.Select(passes.Table, o.Level, o.SkipPasses)
 	if err != nil {
 		return nil, err
@@ -73,7 +58,7 @@ func Compile(o Options, observe Observer) (*Result, error) {
 	}
 	for _, p := range programs {
 		u := Unit{Family: p.Family, Program: p}
-		if err := r.backEnd(&u, backend, rows, observe); err != nil {
+		if err := r.backEnd(&u, rows, observe); err != nil {
 			return nil, fmt.Errorf("internal error, nothing is written: %s: %w", p.Family, err)
 		}
 		r.Units = append(r.Units, u)
@@ -99,7 +84,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		validate.Defaults(set)
 		checked := validate.Check(set, validate.Options{
 			Families: o.Families, Node: options.Node, NodeIPs: slices.Concat(options.NodeIPs, o.LocalAddrs),
-			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode == ModeIPVS, Strict: o.Strict,
+			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode.Facts.BindsAddresses, Strict: o.Strict,
 			StrictARP: options.Virtual != nil && options.Virtual.StrictARP, Pods: podRanges(options),
 		})
 		found = append(found, checked.Diagnostics...)
@@ -173,7 +158,7 @@ func ofOneObject(d diag.Diagnostic) bool {
 }
 
 // backEnd optimizes, emits and proves one family.
-func (r *Result) backEnd(u *Unit, backend emit.Backend, rows []passes.Pass, observe Observer) error {
+func (r *Result) backEnd(u *Unit, rows []passes.Pass, observe Observer) error {
 	var err error
 	r.stage("optimize", func() {
 		if observe != nil {
@@ -190,20 +175,20 @@ func (r *Result) backEnd(u *Unit, backend emit.Backend, rows []passes.Pass, obse
 		return err
 	}
 	r.stage("emit", func() {
-		u.Sections, err = backend.Emit(u.Graph, emit.Options{Level: r.options.Level, Hooks: r.options.Hooks})
+		u.Sections, err = r.options.Mode.Backend.Emit(u.Graph, emit.Options{Level: r.options.Level, Hooks: r.options.Hooks})
 	})
 	if err != nil || r.options.NoProof {
 		return err
 	}
-	r.stage("proof", func() { err = r.prove(u, backend) })
+	r.stage("proof", func() { err = r.prove(u) })
 	return err
 }
 
 // prove parses the text back. The jumps from the built-in chains are part of
 // what is proved, whether or not they are part of what is given out.
-func (r *Result) prove(u *Unit, backend emit.Backend) error {
+func (r *Result) prove(u *Unit) error {
 	var err error
-	if u.Walker, err = emit.ParseHooked(backend, u.Family, u.Sections, r.options.Hooks); err != nil {
+	if u.Walker, err = emit.ParseHooked(r.options.Mode.Backend, u.Family, u.Sections, r.options.Hooks); err != nil {
 		return err
 	}
 	u.Probes, err = proof.Prove(u.Program, u.Walker)
@@ -220,7 +205,7 @@ func (r *Result) Programs() (out []*ir.Program) {
 
 // Ruleset is the file that the result makes.
 func (r *Result) Ruleset(bare bool) (*emit.Ruleset, error) {
-	rs := &emit.Ruleset{Head: emit.Head{Mode: r.options.Mode, Node: r.node, Level: r.options.Level, Hooks: r.options.Hooks}}
+	rs := &emit.Ruleset{Head: emit.Head{Mode: r.options.Mode.Name, Node: r.node, Level: r.options.Level, Hooks: r.options.Hooks}}
 	for _, u := range r.Units {
 		rs.Head.Families = append(rs.Head.Families, u.Family)
 		rs.Sections = append(rs.Sections, u.Sections...)

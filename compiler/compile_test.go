@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -216,11 +217,6 @@ func TestObserver(t *testing.T) {
 
 func TestFaultsOfOptions(t *testing.T) {
 	o := input(t, web)
-	o.Mode = "nftables-of-tomorrow"
-	if _, err := Compile(o, nil); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("unknown mode: %v", err)
-	}
-	o = input(t, web)
 	o.SkipPasses = []string{"order"}
 	if _, err := Compile(o, nil); err == nil || !strings.Contains(err.Error(), "required") {
 		t.Errorf("required pass: %v", err)
@@ -253,8 +249,7 @@ func (b broken) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
 
 // What a backend gets wrong is an internal error, and nothing comes out.
 func TestProofStandsBetween(t *testing.T) {
-	real := Backends["iptables"]
-	defer delete(Backends, "broken")
+	real := mode.Default.Backend
 	for _, c := range []struct {
 		b    broken
 		want string
@@ -263,9 +258,8 @@ func TestProofStandsBetween(t *testing.T) {
 		{broken{Backend: real, without: ":KUBE-MARK-MASQ"}, "KUBE-MARK-MASQ"},
 		{broken{Backend: real, fail: true}, "cannot emit"},
 	} {
-		Backends["broken"] = c.b
 		o := input(t, web)
-		o.Mode = "broken"
+		o.Mode = &mode.Mode{Name: "broken", Facts: mode.Default.Facts, Backend: c.b}
 		r, err := Compile(o, nil)
 		if err == nil || !strings.Contains(err.Error(), "internal error, nothing is written: ipv4") || !strings.Contains(err.Error(), c.want) || r != nil {
 			t.Errorf("%v, want %q", err, c.want)

@@ -3,6 +3,8 @@ package compiler
 import (
 	"strings"
 	"testing"
+
+	"svcc/emit/mode"
 )
 
 // Two Services have one pod, and only one says on which node it is. In IPVS mode
@@ -13,7 +15,7 @@ func TestEndpointPlacedByOneService(t *testing.T) {
 	other := strings.NewReplacer("web", "api", "10.96.0.10", "10.96.0.12").Replace(web)
 	for level := range 3 {
 		o := input(t, placed, other)
-		o.Mode, o.Level = ModeIPVS, level
+		o.Mode, o.Level = mode.IPVS, level
 		o.Flags.Node = ptr("node-0")
 		r, err := Compile(o, nil)
 		if err != nil {

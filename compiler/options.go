@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/netip"
 
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -14,7 +15,7 @@ type Options struct {
 	Endpoints bool   // also read core/v1 Endpoints
 	Config    string // a KubeProxyConfiguration file; "" for none
 
-	Mode       string
+	Mode       *mode.Mode
 	ModeGiven  bool // somebody chose the Mode; it is not the default
 	Level      int
 	Hooks      bool
@@ -54,5 +55,5 @@ type Flags struct {
 
 // NewOptions gives the defaults: iptables, level 1, hooks and proof.
 func NewOptions() Options {
-	return Options{Mode: "iptables", Level: 1, Hooks: true}
+	return Options{Mode: mode.Default, Level: 1, Hooks: true}
 }

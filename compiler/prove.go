@@ -7,6 +7,7 @@ import (
 
 	"svcc/compiler/proof"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -77,14 +78,14 @@ func promised(rs *emit.Ruleset) (map[ir.Family]emit.Walker, map[ir.Family]*ir.Pr
 // walkers parses a ruleset's sections, family by family, with the jumps from the
 // built-in chains as a node has them.
 func walkers(rs *emit.Ruleset) (map[ir.Family]emit.Walker, error) {
-	backend, ok := Backends[rs.Head.Mode]
-	if !ok {
+	m := mode.Named(rs.Head.Mode)
+	if m == nil {
 		return nil, fmt.Errorf("the ruleset is of the mode %.20q, which is none", rs.Head.Mode)
 	}
 	out := map[ir.Family]emit.Walker{}
 	for _, f := range rs.Head.Families {
 		own := slices.DeleteFunc(slices.Clone(rs.Sections), func(s emit.Section) bool { return s.Family != f })
-		w, err := emit.ParseHooked(backend, f, own, rs.Head.Hooks)
+		w, err := emit.ParseHooked(m.Backend, f, own, rs.Head.Hooks)
 		if err != nil {
 			return nil, fmt.Errorf("the ruleset: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"svcc/emit"
+	"svcc/emit/mode"
 )
 
 const dual = `apiVersion: v1
@@ -35,10 +36,10 @@ ports: [{name: http, port: 8080}]
 endpoints: [{addresses: ["fd00:244::6"]}, {addresses: ["fd00:244::7"]}]
 `
 
-func rulesetFor(t *testing.T, mode string, level int) *emit.Ruleset {
+func rulesetFor(t *testing.T, m *mode.Mode, level int) *emit.Ruleset {
 	t.Helper()
 	o := input(t, web, dual)
-	o.Mode, o.Level, o.Flags.ClusterCIDR = mode, level, ptr("10.244.0.0/16,fd00:244::/64")
+	o.Mode, o.Level, o.Flags.ClusterCIDR = m, level, ptr("10.244.0.0/16,fd00:244::/64")
 	o.Flags.Node, o.Flags.NodeIPs = ptr("node-a"), []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 	r, err := Compile(o, nil)
 	if err != nil || r.Units == nil {
@@ -101,10 +102,10 @@ func appendTo(table, line string) func(string) string {
 // TestProve holds ruleset files that a hand edited and sealed again to their own
 // Programs, in each mode at each level.
 func TestProve(t *testing.T) {
-	for _, mode := range []string{ModeIPTables, ModeIPVS} {
+	for _, m := range mode.Table {
 		for level := range 3 {
-			t.Run(fmt.Sprintf("%s -O%d", mode, level), func(t *testing.T) {
-				rs := rulesetFor(t, mode, level)
+			t.Run(fmt.Sprintf("%s -O%d", m, level), func(t *testing.T) {
+				rs := rulesetFor(t, m, level)
 				if err := Prove(nil, rs); err != nil {
 					t.Fatal("as it was built:", err)
 				}
@@ -136,7 +137,7 @@ func TestProve(t *testing.T) {
 
 // What has no Program cannot be proved, in one family or in all.
 func TestProveNeedsPrograms(t *testing.T) {
-	rs := rulesetFor(t, ModeIPTables, 1)
+	rs := rulesetFor(t, mode.IPTables, 1)
 	rs.Programs = rs.Programs[:1]
 	if err := Prove(nil, rs); !errors.Is(err, ErrBare) {
 		t.Error(err)

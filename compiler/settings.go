@@ -10,6 +10,7 @@ import (
 	"svcc/compiler/addr"
 	"svcc/compiler/manifest"
 	"svcc/compiler/resolve"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -30,7 +31,7 @@ type settings struct {
 func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 	s := settings{Options: resolve.NewOptions()}
 	s.Families, s.Node = o.Families, o.DefaultNode
-	if o.Mode == ModeIPVS {
+	if o.Mode.Facts.BindsAddresses {
 		s.Virtual = &resolve.Virtual{Virtual: ir.Virtual{Scheduler: "rr", HairpinLocal: o.Level == 0}, LocalAddrs: o.LocalAddrs}
 	}
 	switch len(set.ProxyConfigs) {
@@ -52,13 +53,13 @@ func merge(set *manifest.Set, o Options) (resolve.Options, diag.List) {
 }
 
 // otherMode warns of a configuration for a mode that nobody has chosen here.
-func (s *settings) otherMode(mode string, o Options) {
-	if mode == "" || mode == o.Mode || o.ModeGiven {
+func (s *settings) otherMode(wanted string, o Options) {
+	if wanted == "" || wanted == o.Mode.Name || o.ModeGiven {
 		return
 	}
-	d := s.list.Add(diag.OtherMode, s.at("mode"), configuration, "the configuration is for mode %s, but what is made is for mode %s", mode, o.Mode)
-	if Backends[mode] != nil {
-		d.Hint = "--mode " + mode + ", or --mode " + o.Mode + " if that is meant"
+	d := s.list.Add(diag.OtherMode, s.at("mode"), configuration, "the configuration is for mode %s, but what is made is for mode %s", wanted, o.Mode)
+	if mode.Named(wanted) != nil {
+		d.Hint = "--mode " + wanted + ", or --mode " + o.Mode.Name + " if that is meant"
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"svcc/compiler/manifest"
 	"svcc/compiler/resolve"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -73,7 +74,7 @@ func TestPrecedence(t *testing.T) {
 		{"an empty CIDR is set", configured(), Flags{ClusterCIDR: ptr("")}, strings.Replace(byConfig, "[10.1.0.0/16 fd00:1::/64]", "[]", 1)},
 		{"an empty zone is set", none, Flags{Zone: ptr("")}, strings.Replace(byDefault, "zone=-", "zone=", 1)},
 	} {
-		got, list := merge(c.set, Options{Flags: c.flags})
+		got, list := merge(c.set, Options{Mode: mode.Default, Flags: c.flags})
 		if len(list) > 0 {
 			t.Errorf("%s: %v", c.name, list)
 		}
@@ -87,13 +88,13 @@ func TestPrecedence(t *testing.T) {
 func TestSparseConfig(t *testing.T) {
 	set := configured()
 	set.ProxyConfigs[0].Value = &manifest.ProxyConfig{BindAddress: "0.0.0.0"}
-	if got, list := merge(set, Options{}); len(list) > 0 || shown(got) != byDefault {
+	if got, list := merge(set, Options{Mode: mode.Default}); len(list) > 0 || shown(got) != byDefault {
 		t.Errorf("%s, %v", shown(got), list)
 	}
 	set.ProxyConfigs[0].Value = &manifest.ProxyConfig{DetectLocalMode: "InterfaceNamePrefix"}
 	set.ProxyConfigs[0].Value.DetectLocal.InterfaceNamePrefix = "veth"
 	set.ProxyConfigs[0].Value.BindAddress = "::"
-	got, list := merge(set, Options{Families: []ir.Family{ir.IPv6}})
+	got, list := merge(set, Options{Mode: mode.Default, Families: []ir.Family{ir.IPv6}})
 	if len(list) > 0 || got.Interface != "veth" || got.NodeIPs != nil || len(got.Families) != 1 {
 		t.Errorf("%+v, %v", got, list)
 	}
@@ -147,7 +148,7 @@ func TestBadOptions(t *testing.T) {
 		{Flags{NodePortAddresses: []string{"::/64"}}, "give them apart"},
 		{Flags{NodePortAddresses: []string{"primary", "localhost", "all", "0.0.0.0/0", "::/0", "127.0.0.0/8", "127.0.0.1/32", "::1/128", "fd00::/8"}}, ""},
 	} {
-		_, list := merge(&manifest.Set{}, Options{Flags: c.flags})
+		_, list := merge(&manifest.Set{}, Options{Mode: mode.Default, Flags: c.flags})
 		if c.want == "" {
 			if len(list) > 0 {
 				t.Errorf("%+v: %v", c.flags, list)
@@ -164,14 +165,14 @@ func TestBadOptions(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	set := configured()
 	set.ProxyConfigs[0].Value.ClusterCIDR = "x"
-	if _, list := merge(set, Options{}); len(list) != 1 || list[0].Pos.String() != "kp.yaml:1:1" {
+	if _, list := merge(set, Options{Mode: mode.Default}); len(list) != 1 || list[0].Pos.String() != "kp.yaml:1:1" {
 		t.Errorf("%v", list)
 	}
 	set = configured()
 	other := *set.ProxyConfigs[0]
 	other.Pos.File = "second.yaml"
 	set.ProxyConfigs = append(set.ProxyConfigs, &other)
-	_, list := merge(set, Options{})
+	_, list := merge(set, Options{Mode: mode.Default})
 	if len(list) != 1 || list[0].Code != diag.BadOption || list[0].Pos.File != "second.yaml" || len(list[0].Related) != 1 || list[0].Related[0].Pos.File != "kp.yaml" {
 		t.Errorf("%v", list)
 	}

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"svcc/emit"
+	"svcc/emit/mode"
 )
 
 // TestProveSince proves only what differs from a ruleset that kept its promise,
 // and sees what a whole proof sees: here an endpoint of web is another one.
 func TestProveSince(t *testing.T) {
 	for level := range 3 {
-		before := rulesetFor(t, ModeIPTables, level)
+		before := rulesetFor(t, mode.IPTables, level)
 		after := reseal(t, before, func(s string) string { return strings.ReplaceAll(s, "10.244.1.5", "10.244.1.99") })
 		if err := Prove(before, after); err != nil {
 			t.Errorf("-O%d: %v", level, err)
@@ -39,7 +40,7 @@ func TestProveSince(t *testing.T) {
 // A ruleset that differs in one service is not proved as a whole.
 func TestProveSinceAsksLess(t *testing.T) {
 	for level := range 3 {
-		before := rulesetFor(t, ModeIPTables, level)
+		before := rulesetFor(t, mode.IPTables, level)
 		after := reseal(t, before, func(s string) string { return strings.ReplaceAll(s, "10.244.1.5", "10.244.1.99") })
 		rules, _, err := promised(after)
 		if err != nil {

@@ -88,7 +88,7 @@ func (s *Stats) Print(w io.Writer, r *Result) error {
 
 // rules compares the text with what level 0 makes of the same Program.
 func (r *Result) rules(w io.Writer, u Unit) error {
-	like, err := Backends[r.options.Mode].Emit(lower.Lower(u.Program), emit.Options{Hooks: r.options.Hooks})
+	like, err := r.options.Mode.Backend.Emit(lower.Lower(u.Program), emit.Options{Hooks: r.options.Hooks})
 	if err != nil {
 		return err
 	}

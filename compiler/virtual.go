@@ -5,6 +5,7 @@ import (
 
 	"svcc/compiler/addr"
 	"svcc/compiler/manifest"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -43,7 +44,7 @@ func (s *settings) virtualConfig(c *manifest.ProxyConfigIPVS) {
 func (s *settings) checkLoopback(f Flags) {
 	if on := f.LocalhostNodePorts; on != nil && *on {
 		s.list.Add(diag.NoLoopback, diag.Pos{}, "", "--localhost-nodeports: in IPVS mode node ports do not answer at 127.0.0.1").
-			Hint = "leave it out, or --mode " + ModeIPTables
+			Hint = "leave it out, or --mode " + mode.Default.Name
 	}
 	for i, text := range s.NodePortAddresses {
 		if !loopback(text) {
@@ -54,7 +55,7 @@ func (s *settings) checkLoopback(f Flags) {
 			pos = s.at("nodePortAddresses", i)
 		}
 		s.list.Add(diag.NoLoopback, pos, "", "nodePortAddresses has %s, where in IPVS mode node ports do not answer", text).
-			Hint = "name other addresses of the node (primary, all, a range), or --mode " + ModeIPTables
+			Hint = "name other addresses of the node (primary, all, a range), or --mode " + mode.Default.Name
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"svcc/cmd/svcc/cli"
 	"svcc/compiler"
+	"svcc/emit/mode"
 	"svcc/ir/diag"
 )
 
@@ -58,12 +59,12 @@ func (w *world) manifests(t *testing.T) []byte {
 
 // compile is what svcc makes of the world at -O0. It has no units if IPVS mode
 // refuses the world for what this mode alone cannot do.
-func (w *world) compile(t *testing.T, mode string) *compiler.Result {
+func (w *world) compile(t *testing.T, m *mode.Mode) *compiler.Result {
 	t.Helper()
-	args := []string{"-", "-O0", "--mode=" + mode, "--node=" + thisNode, "--detect-local-mode=" + w.detect,
+	args := []string{"-", "-O0", "--mode=" + m.Name, "--node=" + thisNode, "--detect-local-mode=" + w.detect,
 		fmt.Sprintf("--masquerade-bit=%d", w.masqueradeBit), fmt.Sprintf("--masquerade-all=%t", w.masqueradeAll),
 		fmt.Sprintf("--localhost-nodeports=%t", w.localhostNodePorts), fmt.Sprintf("--tcp-be-liberal=%t", w.liberal)}
-	if mode == compiler.ModeIPVS && w.scheduler != "" {
+	if m == mode.IPVS && w.scheduler != "" {
 		args = append(args, "--scheduler="+w.scheduler)
 	}
 	if len(w.clusterCIDRs) > 0 && w.detect == "ClusterCIDR" {
@@ -85,7 +86,7 @@ func (w *world) compile(t *testing.T, mode string) *compiler.Result {
 		t.Fatal(err)
 	}
 	for _, d := range r.Diagnostics.Errors() {
-		if mode != compiler.ModeIPVS || d.Code != diag.EndpointIsDestination && d.Code != diag.DestinationShared {
+		if m != mode.IPVS || d.Code != diag.EndpointIsDestination && d.Code != diag.DestinationShared {
 			t.Fatalf("nothing is compiled: %v\n%s", r.Diagnostics.Errors(), w.manifests(t))
 		}
 	}

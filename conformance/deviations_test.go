@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"svcc/compiler"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -25,20 +26,20 @@ type situation struct {
 // deviation is one way in which svcc's text differs from kube-proxy's on purpose.
 type deviation struct {
 	name    string // its heading in deviations.md
-	mode    string
+	mode    *mode.Mode
 	matches func(s situation, d difference) bool // nil: it has a test of its own
 }
 
 var deviations = []deviation{
-	{"node ports in a range", compiler.ModeIPTables, nodePortsInRange},
-	{"duplicate endpoints", compiler.ModeIPTables, nil}, // TestDuplicateEndpoints
-	{"loop-back entries", compiler.ModeIPVS, loopBack},
-	{"no local endpoints", compiler.ModeIPVS, noLocalEndpoints},
-	{"source ranges without endpoints", compiler.ModeIPVS, rangesWithoutEndpoints},
-	{"health check port without node ports", compiler.ModeIPVS, healthCheckWithoutNodePorts},
-	{"load balancer addresses as sources", compiler.ModeIPVS, balancersAsSources},
-	{"addresses claimed again", compiler.ModeIPVS, claimedAgain},
-	{"weights of the scheduler ovf", compiler.ModeIPVS, overflowWeights},
+	{"node ports in a range", mode.IPTables, nodePortsInRange},
+	{"duplicate endpoints", mode.IPTables, nil}, // TestDuplicateEndpoints
+	{"loop-back entries", mode.IPVS, loopBack},
+	{"no local endpoints", mode.IPVS, noLocalEndpoints},
+	{"source ranges without endpoints", mode.IPVS, rangesWithoutEndpoints},
+	{"health check port without node ports", mode.IPVS, healthCheckWithoutNodePorts},
+	{"load balancer addresses as sources", mode.IPVS, balancersAsSources},
+	{"addresses claimed again", mode.IPVS, claimedAgain},
+	{"weights of the scheduler ovf", mode.IPVS, overflowWeights},
 }
 
 // TestDeviationsAreListed holds the headings of deviations.md to the table.
@@ -48,17 +49,17 @@ func TestDeviationsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want, got []string
-	mode := ""
+	in := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if name, ok := strings.CutPrefix(line, "### "); ok {
-			got = append(got, mode+": "+name)
+			got = append(got, in+": "+name)
 		} else if m, ok := strings.CutPrefix(line, "## "); ok {
-			mode = m
+			in = m
 		}
 	}
 	for _, d := range deviations {
-		want = append(want, d.mode+": "+d.name)
+		want = append(want, d.mode.Name+": "+d.name)
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("deviations.md (-table +file):\n%s", d)
@@ -69,10 +70,10 @@ func TestDeviationsAreListed(t *testing.T) {
 type tally map[string]int
 
 // judge holds each difference to the list.
-func (c tally) judge(t *testing.T, where string, s situation, mode string) {
+func (c tally) judge(t *testing.T, where string, s situation, m *mode.Mode) {
 	t.Helper()
 	for _, d := range s.found {
-		i := slices.IndexFunc(deviations, func(v deviation) bool { return v.mode == mode && v.matches != nil && v.matches(s, d) })
+		i := slices.IndexFunc(deviations, func(v deviation) bool { return v.mode == m && v.matches != nil && v.matches(s, d) })
 		if i < 0 {
 			t.Errorf("%s:\n%s", where, d)
 			continue
@@ -82,10 +83,10 @@ func (c tally) judge(t *testing.T, where string, s situation, mode string) {
 }
 
 // complete holds that each deviation still happens.
-func (c tally) complete(t *testing.T, mode string) {
+func (c tally) complete(t *testing.T, m *mode.Mode) {
 	t.Helper()
 	for _, v := range deviations {
-		if v.mode == mode && v.matches != nil && c[v.name] == 0 {
+		if v.mode == m && v.matches != nil && c[v.name] == 0 {
 			t.Errorf("no cluster shows the deviation %q", v.name)
 		}
 	}

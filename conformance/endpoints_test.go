@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"svcc/compiler"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -18,7 +18,7 @@ import (
 // kube-proxy's.
 func TestDuplicateEndpoints(t *testing.T) {
 	w := twice()
-	got := joined(readRules(w.compile(t, compiler.ModeIPTables).Units[0].Sections[0].Text))
+	got := joined(readRules(w.compile(t, mode.IPTables).Units[0].Sections[0].Text))
 	seen := map[string]bool{}
 	for range 200 {
 		seen[joined(w.reference(t, ir.IPv4))] = true
@@ -39,10 +39,10 @@ func TestManyEndpoints(t *testing.T) {
 		}
 		w := single(list[:n/2], list[n/2:])
 		w.services[0].Spec.InternalTrafficPolicy = nil
-		if got := strings.Count(string(w.compile(t, compiler.ModeIPTables).Units[0].Sections[0].Text), "-j DNAT"); got != n {
+		if got := strings.Count(string(w.compile(t, mode.IPTables).Units[0].Sections[0].Text), "-j DNAT"); got != n {
 			t.Fatalf("%d rules for %d endpoints", got, n)
 		}
-		if d := compare(w.reference(t, ir.IPv4), readRules(w.compile(t, compiler.ModeIPTables).Units[0].Sections[0].Text)); len(d) > 0 {
+		if d := compare(w.reference(t, ir.IPv4), readRules(w.compile(t, mode.IPTables).Units[0].Sections[0].Text)); len(d) > 0 {
 			t.Errorf("%d endpoints: %d lines differ, the first is %s", n, len(d), d[0])
 		}
 	}

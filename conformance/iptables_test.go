@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"svcc/compiler"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -14,7 +15,7 @@ import (
 // cluster: chains, rules, their order within each chain, jumps from the built-in
 // chains.
 func TestIPTables(t *testing.T) {
-	eachWorld(t, compiler.ModeIPTables, func(t *testing.T, w *world, u compiler.Unit) []difference {
+	eachWorld(t, mode.IPTables, func(t *testing.T, w *world, u compiler.Unit) []difference {
 		return compare(w.reference(t, u.Family), readRules(u.Sections[0].Text))
 	})
 }
@@ -36,28 +37,28 @@ func (w *world) reference(t *testing.T, f ir.Family) rules {
 
 // eachWorld compiles random clusters in a mode, and holds what differs from
 // kube-proxy's to the list of deviations.
-func eachWorld(t *testing.T, mode string, differ func(*testing.T, *world, compiler.Unit) []difference) {
+func eachWorld(t *testing.T, m *mode.Mode, differ func(*testing.T, *world, compiler.Unit) []difference) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		seen, compiled := tally{}, 0
 		for n := range clustersPerSeed {
 			w := newWorld(seed, n)
-			r := w.compile(t, mode)
+			r := w.compile(t, m)
 			compiled += min(len(r.Units), 1)
 			for _, u := range r.Units {
 				where := fmt.Sprintf("cluster %d of seed %d, %s", n, seed, u.Family)
-				seen.judge(t, where, situation{w, u, differ(t, w, u)}, mode)
+				seen.judge(t, where, situation{w, u, differ(t, w, u)}, m)
 			}
 			if t.Failed() {
 				t.Fatalf("the first cluster that differs is this; the rest is not tried\n%+v\n%s", w.choices, w.manifests(t))
 			}
 		}
 		t.Logf("%d clusters of %d; deviations %v", compiled, clustersPerSeed, seen)
-		did("%d clusters in %s mode", compiled, mode)
+		did("%d clusters in %s mode", compiled, m)
 		if compiled < clustersPerSeed*8/10 {
 			t.Errorf("only %d of %d clusters are compiled", compiled, clustersPerSeed)
 		}
 		if seed == fixedSeed && *onlySeed == 0 {
-			seen.complete(t, mode)
+			seen.complete(t, m)
 		}
 	})
 }

@@ -10,12 +10,13 @@ import (
 
 	"svcc/compiler"
 	"svcc/emit/ipvs"
+	"svcc/emit/mode"
 )
 
 // TestIPVS holds virtual servers, destinations, addresses and the entries of sets
 // at -O0 to kube-proxy's. The rules that ask the sets are svcc's own.
 func TestIPVS(t *testing.T) {
-	eachWorld(t, compiler.ModeIPVS, func(t *testing.T, w *world, u compiler.Unit) []difference {
+	eachWorld(t, mode.IPVS, func(t *testing.T, w *world, u compiler.Unit) []difference {
 		s, err := ipvs.ReadState(u.Family, u.Sections)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"svcc/compiler"
+	"svcc/emit/mode"
 	"svcc/golden/lab"
 	"svcc/golden/uml"
 	"svcc/ir"
@@ -72,7 +73,7 @@ func checkScheduler(t *testing.T, name string) {
 	}
 	opts := compiler.NewOptions()
 	cidr := "10.244.0.0/16"
-	opts.Mode, opts.Paths, opts.Flags.ClusterCIDR = compiler.ModeIPVS, []string{file}, &cidr
+	opts.Mode, opts.Paths, opts.Flags.ClusterCIDR = mode.IPVS, []string{file}, &cidr
 	result, err := compiler.Compile(opts, nil)
 	if err != nil || len(result.Units) != 1 {
 		t.Fatal(err, result.Diagnostics)

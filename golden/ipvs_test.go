@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"svcc/compiler"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -68,6 +69,6 @@ func compileVirtual(t *testing.T, c *Case, lines []Trace, level int) built {
 func virtually(t *testing.T, c *Case, local []netip.Addr, level int) built {
 	t.Helper()
 	return compile(t, c, func(o *compiler.Options) {
-		o.Mode, o.Level, o.Hooks, o.LocalAddrs = compiler.ModeIPVS, level, true, local
+		o.Mode, o.Level, o.Hooks, o.LocalAddrs = mode.IPVS, level, true, local
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"svcc/apply/sysctl"
 	"svcc/compiler"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/golden/lab"
 	"svcc/ir"
 )
@@ -119,7 +120,7 @@ func (v *virtualNode) apply(t *testing.T, manifests string) (programs []*ir.Prog
 	t.Helper()
 	o := compiler.NewOptions()
 	node := "node-a"
-	o.Mode, o.Paths, o.Stdin, o.Flags.Node = compiler.ModeIPVS, []string{"-"}, strings.NewReader(manifests), &node
+	o.Mode, o.Paths, o.Stdin, o.Flags.Node = mode.IPVS, []string{"-"}, strings.NewReader(manifests), &node
 	o.LocalAddrs = []netip.Addr{netip.MustParseAddr(v.node)}
 	r, err := compiler.Compile(o, nil)
 	if err != nil || r.Units == nil {

@@ -12,6 +12,7 @@ import (
 	"svcc/compiler/proof"
 	"svcc/emit"
 	"svcc/emit/ipvs"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -19,7 +20,7 @@ import (
 func virtualUnits(t *testing.T, level int) (v4, v6 compiler.Unit) {
 	t.Helper()
 	o := compiler.NewOptions()
-	o.Mode, o.Level = compiler.ModeIPVS, level
+	o.Mode, o.Level = mode.IPVS, level
 	node, pods := "node-a", "10.244.0.0/16,fd00:244::/32"
 	o.Paths, o.Flags.Node, o.Flags.ClusterCIDR = []string{"testdata/cluster.yaml"}, &node, &pods
 	r, err := compiler.Compile(o, nil)

@@ -12,6 +12,7 @@ import (
 	"svcc/compiler/proof"
 	"svcc/emit"
 	"svcc/emit/ipvs"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -29,7 +30,7 @@ func layouts(t *testing.T) (out []layout) {
 	t.Helper()
 	tables := func(name string, u compiler.Unit, text string) layout {
 		return layout{name, u, text, func(text string) (emit.Walker, error) {
-			return compiler.Backends[compiler.ModeIPTables].Parse(u.Family, []emit.Section{{Tool: emit.ToolTables, Family: u.Family, Text: []byte(text)}})
+			return mode.IPTables.Backend.Parse(u.Family, []emit.Section{{Tool: emit.ToolTables, Family: u.Family, Text: []byte(text)}})
 		}}
 	}
 	for level := range 3 {

@@ -6,8 +6,8 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/ipvs"
-	"svcc/compiler"
 	"svcc/compiler/diff"
+	"svcc/emit/mode"
 )
 
 // addAffected adds to a status the services of which packets show that they are
@@ -28,7 +28,7 @@ func addAffected(ctx context.Context, en *apply.Engine, st *apply.Status) {
 
 func sendPackets(ctx context.Context, en *apply.Engine, st *apply.Status) error {
 	target, ok := en.Target.(liveTarget)
-	if t, both := en.Target.(*ipvs.Target); both && st.Record.Mode != compiler.ModeIPVS {
+	if t, both := en.Target.(*ipvs.Target); both && st.Record.Mode != mode.IPVS.Name {
 		target = t.Glue
 	}
 	if !ok {

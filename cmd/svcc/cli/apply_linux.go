@@ -53,7 +53,7 @@ func (a *applyCommand) run(args []string) error {
 	if err := a.check(a.engineFlags); err != nil {
 		return err
 	}
-	a.mode = a.compileFlags.o.Mode
+	a.mode = a.modeName
 	e, err := a.engine(a.streams, a.quiet, a.takeOver)
 	if err != nil {
 		return err

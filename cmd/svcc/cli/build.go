@@ -12,6 +12,7 @@ import (
 	"svcc/compiler"
 	"svcc/compiler/passes"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -114,8 +115,8 @@ func compileOnly(o compiler.Options, d diagnosticFlags, s streams, observe compi
 	if err := refuseRules(o.Paths); err != nil {
 		return nil, err
 	}
-	if o.Flags.Scheduler != nil && o.Mode != compiler.ModeIPVS {
-		return nil, fmt.Errorf("--scheduler is of virtual servers, which mode %s has none of: --mode %s has", o.Mode, compiler.ModeIPVS)
+	if o.Flags.Scheduler != nil && !o.Mode.Facts.Schedules {
+		return nil, fmt.Errorf("--scheduler is of virtual servers, which mode %s has none of: --mode %s has", o.Mode, mode.IPVS)
 	}
 	r, err := compiler.Compile(o, observe)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -221,7 +222,9 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 	}
 	o.Stdin, o.NoProof, o.KeepGoing = d.in, true, true
 	if like != nil {
-		d.like(&o, like)
+		if err := d.like(&o, like); err != nil {
+			return err
+		}
 	}
 	if d.thisNode != nil {
 		if err := d.thisNode(&o); err != nil {
@@ -245,22 +248,25 @@ func (d *diffCommand) compile(s, like *side, paths ...string) error {
 
 // like takes from a ruleset file what no flag says: its head, how it tells pods
 // from others where a range does, and the addresses that the node has.
-func (d *diffCommand) like(o *compiler.Options, s *side) {
+func (d *diffCommand) like(o *compiler.Options, s *side) error {
 	h := &s.ruleset.Head
 	o.DefaultNode = h.Node
 	podsAs(o, s.programs)
 	for _, p := range s.programs {
-		o.LocalAddrs = append(o.LocalAddrs, ownOf(p)...)
+		o.LocalAddrs = append(o.LocalAddrs, p.Options.Own()...)
 	}
-	for flag, take := range map[string]func(){
-		"mode":     func() { o.Mode, o.ModeGiven = h.Mode, true },
-		"optimize": func() { o.Level = h.Level },
-		"hooks":    func() { o.Hooks = h.Hooks },
-	} {
-		if !d.flags.Changed(flag) {
-			take()
+	if !d.flags.Changed("mode") {
+		if o.Mode, o.ModeGiven = mode.Named(h.Mode), true; o.Mode == nil {
+			return fmt.Errorf("the ruleset is of the mode %.20q, which is none", h.Mode)
 		}
 	}
+	if !d.flags.Changed("optimize") {
+		o.Level = h.Level
+	}
+	if !d.flags.Changed("hooks") {
+		o.Hooks = h.Hooks
+	}
+	return nil
 }
 
 // peek reads an argument that may be a ruleset; nothing if it is a folder. What

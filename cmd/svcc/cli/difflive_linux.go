@@ -15,9 +15,9 @@ import (
 	"svcc/apply/ipvs"
 	"svcc/apply/state"
 	"svcc/apply/sums"
-	"svcc/compiler"
 	"svcc/compiler/diff"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -83,9 +83,9 @@ func (d *diffCommand) wanted(args []string) (*side, error) {
 func (d *diffCommand) liveMode() string {
 	rec, err := state.At(d.stateDir).Record()
 	if err != nil || rec.Current == "" {
-		return d.compileFlags.o.Mode
+		return d.modeName
 	}
-	return cmp.Or(rec.Mode, d.compileFlags.o.Mode)
+	return cmp.Or(rec.Mode, d.modeName)
 }
 
 // liveTarget is a Target that tells what decides about packets, whosever it is.
@@ -100,8 +100,8 @@ func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir, runner
 	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second, Kernel: sums.Kernel{}}
 	var target liveTarget = glue
 	switch wanted.Head.Mode {
-	case compiler.ModeIPTables:
-	case compiler.ModeIPVS:
+	case mode.IPTables.Name:
+	case mode.IPVS.Name:
 		t := &ipvs.Target{Glue: glue, Runner: runner, Kernel: &ipvs.Netlink{}}
 		t.Recognize(apply.Rulesets(dir))
 		target = t
@@ -130,14 +130,15 @@ func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir, runner
 }
 
 // liveWalker reads all that decides about a family's packets.
-func liveWalker(ctx context.Context, target liveTarget, mode string, f ir.Family) (emit.Walker, error) {
+func liveWalker(ctx context.Context, target liveTarget, name string, f ir.Family) (emit.Walker, error) {
 	sections, err := target.Live(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	w, err := compiler.Backends[mode].Parse(f, sections)
-	if err != nil && mode == compiler.ModeIPTables && bearsLink() {
-		return nil, fmt.Errorf("the node's rules of %s: %w; this node seems to be in IPVS mode: say --mode %s", f, err, compiler.ModeIPVS)
+	m := mode.Named(name)
+	w, err := m.Backend.Parse(f, sections)
+	if err != nil && !m.Facts.BindsAddresses && bearsLink() {
+		return nil, fmt.Errorf("the node's rules of %s: %w; this node seems to be in IPVS mode: say --mode %s", f, err, mode.IPVS)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the node's rules of %s: %w", f, err)

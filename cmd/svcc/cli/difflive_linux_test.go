@@ -18,7 +18,7 @@ func TestModeOfTheNode(t *testing.T) {
 		{`{"mode": "ipvs"}`, "iptables"}, // it was removed
 	} {
 		d := diffCommand{stateDir: t.TempDir()}
-		d.compileFlags.o.Mode = "iptables"
+		d.modeName = "iptables"
 		if c.record != "" {
 			if err := os.WriteFile(filepath.Join(state.At(d.stateDir).Path(), "record.json"), []byte(c.record), 0o600); err != nil {
 				t.Fatal(err)

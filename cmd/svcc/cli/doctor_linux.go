@@ -109,7 +109,7 @@ func (r *examined) mend(cmd *cobra.Command, doc *doctor.Doctor) error {
 // doctor knows what the node is to do, as far as anything says so.
 func (d *doctorCommand) doctor(args []string) (*doctor.Doctor, error) {
 	if d.mode != "" {
-		if err := checkMode(d.mode); err != nil {
+		if _, err := modeNamed(d.mode); err != nil {
 			return nil, err
 		}
 	}

@@ -62,7 +62,7 @@ func (e *engineFlags) registerRetry(f *pflag.FlagSet) {
 // to be gone altogether.
 func (e *engineFlags) engine(s streams, quiet, canaries bool) (*apply.Engine, error) {
 	if e.mode != "" {
-		if err := checkMode(e.mode); err != nil {
+		if _, err := modeNamed(e.mode); err != nil {
 			return nil, err
 		}
 	}

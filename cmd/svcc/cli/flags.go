@@ -13,12 +13,14 @@ import (
 	"svcc/compiler"
 	"svcc/compiler/addr"
 	"svcc/compiler/passes"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
 // compileFlags are the flags of every command that compiles.
 type compileFlags struct {
 	o        compiler.Options
+	modeName string
 	hooks    string
 	families []string
 	nodeIPs  []string
@@ -36,7 +38,7 @@ type compileFlags struct {
 func (c *compileFlags) register(f *pflag.FlagSet) {
 	c.o = compiler.NewOptions()
 	c.flags = f
-	f.StringVar(&c.o.Mode, "mode", c.o.Mode, "what to program: iptables, ipvs")
+	f.StringVar(&c.modeName, "mode", mode.Default.Name, "what to program: "+mode.Names())
 	f.IntVarP(&c.o.Level, "optimize", "O", c.o.Level, "0: the layout that kube-proxy writes; 1: fast, with stable names and small diffs; 2: faster still, for no reader")
 	f.StringVar(&c.hooks, "hooks", "yes", "yes: with the jumps from built-in chains, for plain iptables-restore; no: without them, for iptables-restore --noflush")
 	f.StringSliceVar(&c.families, "families", nil, "ipv4, ipv6 (default: those in which some Service has a cluster IP)")
@@ -71,7 +73,8 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 	if o.Level < 0 || o.Level > 2 {
 		return o, fmt.Errorf("-O %d does not exist: 0, 1 and 2 do", o.Level)
 	}
-	if err := checkMode(o.Mode); err != nil {
+	var err error
+	if o.Mode, err = modeNamed(c.modeName); err != nil {
 		return o, err
 	}
 	o.ModeGiven = c.flags.Changed("mode")
@@ -100,11 +103,12 @@ func (c *compileFlags) options(paths []string, dir string) (compiler.Options, er
 	return o, c.addresses(&o)
 }
 
-func checkMode(mode string) error {
-	if _, ok := compiler.Backends[mode]; !ok {
-		return fmt.Errorf("--mode %q is none of %s, %s", mode, compiler.ModeIPTables, compiler.ModeIPVS)
+func modeNamed(name string) (*mode.Mode, error) {
+	m := mode.Named(name)
+	if m == nil {
+		return nil, fmt.Errorf("--mode %q is none of %s", name, mode.Names())
 	}
-	return nil
+	return m, nil
 }
 
 // within takes a relative path from dir, if there is one.

@@ -12,7 +12,7 @@ import (
 // addresses its interfaces carry: each has node ports, and none is borne for a
 // service's sake. The link that carries service addresses is not asked.
 func withInterfaces(o *compiler.Options) error {
-	if o.Mode != compiler.ModeIPVS {
+	if !o.Mode.Facts.BindsAddresses {
 		return nil
 	}
 	links, err := ipvs.Interfaces()

@@ -12,12 +12,13 @@ import (
 	"svcc/compiler"
 	"svcc/emit"
 	"svcc/emit/ipvs"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
 // rules are a ruleset file, or what a node said that it has.
 type rules struct {
-	mode      string
+	mode      *mode.Mode
 	walkers   map[ir.Family]emit.Walker
 	ruleset   *emit.Ruleset // nil for a dump
 	programs  []*ir.Program // of a ruleset
@@ -51,20 +52,19 @@ func parseRules(path string, text []byte) (*rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	r := &rules{mode: compiler.ModeIPTables, walkers: map[ir.Family]emit.Walker{}, ruleset: ruleset, missing: map[ir.Family]error{}}
+	r := &rules{mode: mode.OfDump(sections), walkers: map[ir.Family]emit.Walker{}, ruleset: ruleset, missing: map[ir.Family]error{}}
 	hooked := true
 	switch {
 	case ruleset != nil:
-		r.mode, hooked = ruleset.Head.Mode, ruleset.Head.Hooks
+		r.mode, hooked = mode.Named(ruleset.Head.Mode), ruleset.Head.Hooks
 		if r.programs, err = ruleset.ReadPrograms(); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-	case emit.IsVirtual(sections):
-		r.mode, r.kubeProxy = compiler.ModeIPVS, !ipvs.Ours(text)
-	}
-	backend, ok := compiler.Backends[r.mode]
-	if !ok {
-		return nil, fmt.Errorf("%s: rules of mode %q cannot be read", path, r.mode)
+		if r.mode == nil {
+			return nil, fmt.Errorf("%s: rules of mode %q cannot be read", path, ruleset.Head.Mode)
+		}
+	case r.mode.Facts.BindsAddresses:
+		r.kubeProxy = !ipvs.Ours(text)
 	}
 	for _, f := range ir.Families {
 		own, err := sectionsOf(sections, f)
@@ -77,10 +77,10 @@ func parseRules(path string, text []byte) (*rules, error) {
 		for _, s := range own {
 			r.missing[f] = cmp.Or(r.missing[f], emit.MissingTable(s))
 		}
-		if r.mode == compiler.ModeIPVS && ruleset == nil {
+		if r.mode.Facts.BindsAddresses && ruleset == nil {
 			r.served = append(r.served, servedElsewhere(f, own)...)
 		}
-		if r.walkers[f], err = emit.ParseHooked(backend, f, own, hooked); err != nil {
+		if r.walkers[f], err = emit.ParseHooked(r.mode.Backend, f, own, hooked); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, f, err)
 		}
 	}
@@ -127,7 +127,7 @@ func (c *compileFlags) as(o *compiler.Options, r *rules) {
 	if !c.flags.Changed("mode") {
 		o.Mode, o.ModeGiven = r.mode, true
 	}
-	if o.Mode != compiler.ModeIPVS {
+	if !o.Mode.Facts.BindsAddresses {
 		return
 	}
 	o.LocalAddrs = r.own()
@@ -161,16 +161,9 @@ func (c *compileFlags) nodeOf(o *compiler.Options, r *rules, path string) error 
 // own are the addresses of the node's interfaces, as far as rules tell them.
 func (r *rules) own() (out []netip.Addr) {
 	for _, p := range r.programs {
-		out = append(out, ownOf(p)...)
+		out = append(out, p.Options.Own()...)
 	}
 	return out
-}
-
-func ownOf(p *ir.Program) []netip.Addr {
-	if p.Options.Virtual == nil {
-		return nil
-	}
-	return p.Options.Virtual.Own
 }
 
 // facts are what a ruleset and the flags, which win, say of the node.
@@ -180,7 +173,7 @@ func (r *rules) facts(o compiler.Options, f ir.Family) (*ir.Program, error) {
 		if p.Family != f {
 			continue
 		}
-		o.LocalAddrs = ownOf(p)
+		o.LocalAddrs = p.Options.Own()
 		podsAs(&o, r.programs)
 		if o.DefaultNode = p.Node.Name; o.Flags.NodeIPs == nil && o.Flags.Node == nil && o.Config == "" && p.Node.IP.IsValid() {
 			o.Flags.NodeIPs = []netip.Addr{p.Node.IP}

@@ -11,30 +11,30 @@ import (
 	"svcc/apply/ipvs"
 	"svcc/apply/state"
 	"svcc/apply/sums"
-	"svcc/compiler"
 	"svcc/emit"
 	virtual "svcc/emit/ipvs"
+	"svcc/emit/mode"
 )
 
 // aimAt sets what an engine programs: a mode, or what the record says. Where
 // virtual servers are, or may be, what programs them sees to it that they go.
-func (e *engineFlags) aimAt(en *apply.Engine, mode string) {
+func (e *engineFlags) aimAt(en *apply.Engine, name string) {
 	rec, _ := en.State.Record() // what is wrong with it is for the engine to say
-	mode = cmp.Or(mode, rec.Mode, compiler.ModeIPTables)
-	en.Options.Mode = mode
+	name = cmp.Or(name, rec.Mode, mode.Default.Name)
+	en.Options.Mode = name
 	tools := apply.Exec{Started: func(pid int, _ apply.Input) { en.State.Child(pid) }, Limit: e.tool}
 	glue := &iptables.Target{Runner: tools, LockTimeout: e.lock, Canaries: e.canaries, Kernel: sums.Kernel{}}
 	// Sets that others used when IPVS mode ended go with the rest.
 	all := e.removing && e.mode == ""
-	if mode != compiler.ModeIPVS && !all && !hadIPVS(en.State, rec) {
+	if name != mode.IPVS.Name && !all && !hadIPVS(en.State, rec) {
 		en.Target = glue
 		return
 	}
 	t := &ipvs.Target{
 		Glue: glue, Runner: tools, Kernel: &ipvs.Netlink{}, DrainTimeout: e.drain, TakeOver: e.takeOver,
-		Modprobe: mode == compiler.ModeIPVS && !e.dryRun,
+		Modprobe: name == mode.IPVS.Name && !e.dryRun,
 	}
-	if e.removing || mode != compiler.ModeIPVS {
+	if e.removing || name != mode.IPVS.Name {
 		t.Exclude = excluded(en.State, rec)
 	}
 	en.Target = t
@@ -69,7 +69,7 @@ func hadIPVS(d *state.Dir, rec state.Record) bool {
 	if j, err := d.Journal(); err == nil && j != nil {
 		modes = append(modes, j.Mode)
 	}
-	return bearsLink() || slices.Contains(modes, compiler.ModeIPVS)
+	return bearsLink() || slices.Contains(modes, mode.IPVS.Name)
 }
 
 // bearsLink says whether the link for addresses of IPVS mode is there.
