@@ -150,3 +150,11 @@ func (r *Ruleset) virtualUsage() []string {
 	}
 	return out
 }
+
+// Quote shows text that may be of any length and content.
+func Quote(s string) string {
+	if len(s) > 80 {
+		return fmt.Sprintf("%q...", s[:80])
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -18,7 +19,7 @@ type sign struct {
 	before int // 0: to this day
 	source string
 	// seen looks at one rule that packets may meet, in a chain of a table.
-	seen func(w *walker, table, chain string, r *parsedRule) bool
+	seen func(rs ruleset, table, chain string, r *walk.Rule) bool
 }
 
 // signs is the one table of them. Sources are pull requests of
@@ -27,22 +28,22 @@ var signs = []sign{
 	{what: "probabilities of five digits", before: 17, source: "dumps", seen: coarse},
 	{what: "masquerading that leaves the mark", before: 19, source: "#92035, also in later patches of 1.16 to 1.18", seen: leavesMark},
 	{what: "physdev matches", before: 20, source: "dumps", seen: has("", "-m physdev ")},
-	{what: "KUBE-SERVICES called from INPUT", before: 20, source: "#95252", seen: func(w *walker, table, chain string, r *parsedRule) bool {
-		return table == "filter" && chain == "INPUT" && w.jumpsTo(r, ChainServices)
+	{what: "KUBE-SERVICES called from INPUT", before: 20, source: "#95252", seen: func(rs ruleset, table, chain string, r *walk.Rule) bool {
+		return table == "filter" && chain == "INPUT" && jumpsTo(rs, r, ChainServices)
 	}},
-	{what: "KUBE-MARK-MASQ called from KUBE-SERVICES", before: 22, source: "#96959", seen: func(w *walker, table, chain string, r *parsedRule) bool {
-		return table == "nat" && chain == ChainServices && w.jumpsTo(r, ChainMarkMasq) && w.plain(r)
+	{what: "KUBE-MARK-MASQ called from KUBE-SERVICES", before: 22, source: "#96959", seen: func(rs ruleset, table, chain string, r *walk.Rule) bool {
+		return table == "nat" && chain == ChainServices && jumpsTo(rs, r, ChainMarkMasq) && plain(rs, r)
 	}},
 	{what: "KUBE-XLB- chains", before: 24, source: "#109060", seen: inChain("KUBE-XLB-")},
 	{what: "two conntrack rules in KUBE-FORWARD", before: 24, source: "dumps", seen: has(ChainForward, "conntrack pod source rule")},
 	{what: `comments "Balancing rule"`, before: 24, source: "#109060", seen: has("KUBE-SVC-", `"Balancing rule `)},
 	{what: "KUBE-EXT- chains", from: 24, source: "#109060", seen: inChain("KUBE-EXT-")},
-	{what: "jumps to KUBE-MARK-DROP", before: 26, source: "KEP-3178: #110289, #110628", seen: func(w *walker, _, _ string, r *parsedRule) bool {
-		return w.jumpsTo(r, ChainMarkDrop)
+	{what: "jumps to KUBE-MARK-DROP", before: 26, source: "KEP-3178: #110289, #110628", seen: func(rs ruleset, _, _ string, r *walk.Rule) bool {
+		return jumpsTo(rs, r, ChainMarkDrop)
 	}},
-	{what: "node ports at ::1", before: 26, source: "#108250", seen: func(w *walker, _, chain string, r *parsedRule) bool {
-		return w.rs.family == ir.IPv6 && chain == ChainServices && w.jumpsTo(r, chainNodePorts) &&
-			strings.Contains(r.text, "--dst-type LOCAL") && !strings.Contains(r.text, " ::1")
+	{what: "node ports at ::1", before: 26, source: "#108250", seen: func(rs ruleset, _, chain string, r *walk.Rule) bool {
+		return rs.Family == ir.IPv6 && chain == ChainServices && jumpsTo(rs, r, chainNodePorts) &&
+			strings.Contains(r.Text, "--dst-type LOCAL") && !strings.Contains(r.Text, " ::1")
 	}},
 	{what: "KUBE-PROXY-FIREWALL", from: 25, source: "#110289", seen: inChain(ChainProxyFirewall)},
 	{what: "KUBE-IPVS-FILTER", from: 26, source: "#108460", seen: inChain(ChainIPVSFilter)},
@@ -52,27 +53,29 @@ var signs = []sign{
 
 // has looks for words in the rules of chains of a name's beginning, of any of
 // kube-proxy's if it is "".
-func has(prefix, words string) func(*walker, string, string, *parsedRule) bool {
-	return func(_ *walker, _, chain string, r *parsedRule) bool {
-		return ours(chain) && strings.HasPrefix(chain, prefix) && strings.Contains(r.text, words)
+func has(prefix, words string) func(ruleset, string, string, *walk.Rule) bool {
+	return func(_ ruleset, _, chain string, r *walk.Rule) bool {
+		return ours(chain) && strings.HasPrefix(chain, prefix) && strings.Contains(r.Text, words)
 	}
 }
 
-func inChain(prefix string) func(*walker, string, string, *parsedRule) bool { return has(prefix, "") }
+func inChain(prefix string) func(ruleset, string, string, *walk.Rule) bool {
+	return has(prefix, "")
+}
 
-func (w *walker) jumpsTo(r *parsedRule, chain string) bool {
-	return r.jumps() && w.rs.chains[r.target].name == chain
+func jumpsTo(rs ruleset, r *walk.Rule, chain string) bool {
+	return r.Jumps() && rs.Chains[r.Target].Name == chain
 }
 
 // plain says that a rule asks no set, as rules of IPVS mode do to this day.
-func (w *walker) plain(r *parsedRule) bool {
-	return !slices.ContainsFunc(w.rs.conds[r.first:r.first+int32(r.n)], func(c condition) bool { return c.kind == condSet })
+func plain(rs ruleset, r *walk.Rule) bool {
+	return !slices.ContainsFunc(rs.Conds[r.First:r.First+int32(r.N)], func(c walk.Cond) bool { return c.Kind == walk.CondSet })
 }
 
 // coarse says that a probability is no 1/n with the kernel's 31 bits, but is one
 // with five digits.
-func coarse(_ *walker, _, chain string, r *parsedRule) bool {
-	_, rest, found := strings.Cut(r.text, "--probability ")
+func coarse(_ ruleset, _, chain string, r *walk.Rule) bool {
+	_, rest, found := strings.Cut(r.Text, "--probability ")
 	if !found || !strings.HasPrefix(chain, "KUBE-SVC-") {
 		return false
 	}
@@ -86,16 +89,16 @@ func coarse(_ *walker, _, chain string, r *parsedRule) bool {
 }
 
 // leavesMark says that a rule masquerades by the mark and nothing took it off.
-func leavesMark(w *walker, table, chain string, r *parsedRule) bool {
-	return table == "nat" && chain == ChainPostrouting && r.do == doMasquerade && strings.Contains(r.text, "-m mark --mark ")
+func leavesMark(rs ruleset, table, chain string, r *walk.Rule) bool {
+	return table == "nat" && chain == ChainPostrouting && r.Do == walk.DoMasquerade && strings.Contains(r.Text, "-m mark --mark ")
 }
 
 // Age looks for signs in what packets may meet: chains that nothing jumps to may
 // be of the version before. Signs that contradict each other say nothing.
-func (w *walker) Age() emit.Age {
+func (a *audited) Age() emit.Age {
 	var age emit.Age
 	var what []string
-	for _, s := range w.signs() {
+	for _, s := range a.signs() {
 		age.From = max(age.From, s.from)
 		switch {
 		case s.before == 0 || age.Before != 0 && s.before > age.Before:
@@ -113,17 +116,17 @@ func (w *walker) Age() emit.Age {
 }
 
 // signs are those that are seen, in the table's order.
-func (w *walker) signs() (out []sign) {
+func (a *audited) signs() (out []sign) {
 	seen := make([]bool, len(signs))
-	for c, reached := range w.reachable() {
-		chain := &w.rs.chains[c]
-		if !reached || chain.table != "nat" && chain.table != "filter" {
+	for c, reached := range a.Reachable() {
+		chain := &a.rs.Chains[c]
+		if !reached || chain.Table != "nat" && chain.Table != "filter" {
 			continue
 		}
-		rules := w.rs.rulesOf(int32(c))
+		rules := a.rs.RulesOf(int32(c))
 		for i := range rules {
 			for n := range signs {
-				seen[n] = seen[n] || signs[n].seen(w, chain.table, chain.name, &rules[i])
+				seen[n] = seen[n] || signs[n].seen(a.rs, chain.Table, chain.Name, &rules[i])
 			}
 		}
 	}
@@ -132,7 +135,7 @@ func (w *walker) signs() (out []sign) {
 			out = append(out, signs[n])
 		}
 	}
-	if w.rs.around != nil && !seen[signIndex("KUBE-IPVS-FILTER")] {
+	if a.rs.Around != nil && !seen[signIndex("KUBE-IPVS-FILTER")] {
 		out = append(out, sign{what: "IPVS mode without KUBE-IPVS-FILTER", before: 26})
 	}
 	return out
@@ -143,4 +146,4 @@ func signIndex(what string) int {
 }
 
 // Remarks tell what is unusual and no difference.
-func (w *walker) Remarks() []string { return w.order() }
+func (a *audited) Remarks() []string { return order(a.rs) }

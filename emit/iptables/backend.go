@@ -34,5 +34,5 @@ func (Backend) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
 
 // Parse reads restore input of one family: this backend's or a tool's dump.
 func (Backend) Parse(f ir.Family, sections []emit.Section) (emit.Walker, error) {
-	return parseSections(f, sections, nil)
+	return ParseAround(f, sections, nil)
 }

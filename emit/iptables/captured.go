@@ -5,8 +5,18 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/walk"
 	"svcc/ir/eval"
 )
+
+// audited is a walker over what a node has, which can say more of it.
+type audited struct {
+	*walk.Walker
+	rs    ruleset
+	early [2][len(earlyTables)]int32 // see earlyChains
+}
+
+var _ emit.Auditor = (*audited)(nil)
 
 // captures are the targets without a model by which a packet never gets to rules
 // of ours, by table: nat is not asked about what is not tracked.
@@ -21,9 +31,9 @@ var earlyTables = [...]string{"raw", "mangle", "nat"}
 
 // earlyChains are their built-in chains at PREROUTING, and those at OUTPUT; -1 for
 // no such table.
-func earlyChains(rs *ruleset) (out [2][len(earlyTables)]int32) {
+func earlyChains(rs ruleset) (out [2][len(earlyTables)]int32) {
 	for i, table := range earlyTables {
-		out[0][i], out[1][i] = rs.builtin(table, "PREROUTING"), rs.builtin(table, "OUTPUT")
+		out[0][i], out[1][i] = rs.Builtin(table, "PREROUTING"), rs.Builtin(table, "OUTPUT")
 	}
 	return out
 }
@@ -39,23 +49,20 @@ const (
 
 // Captured is the first rule of another program that takes a new packet away
 // before a rule of ours sees it; ok says whether there is one.
-func (w *walker) Captured(p eval.Packet, h eval.Host) (c emit.Capture, ok bool) {
-	k := w.pool.Get().(*walk)
-	defer w.pool.Put(k)
-	k.packet, k.host = p, w.on(h)
-	s := state{src: ipOf(p.Src.Addr()), dst: ipOf(p.Dst.Addr()), to: p.Dst, sport: p.Src.Port(), dport: p.Dst.Port(), in: p.In, mark: p.Mark, top: -1}
-	bases := &w.early[0]
+func (a *audited) Captured(p eval.Packet, h eval.Host) (c emit.Capture, ok bool) {
+	bases := &a.early[0]
 	if p.In == "" {
-		bases = &w.early[1]
+		bases = &a.early[1]
 	}
+	asked := a.Ask(p, h)
 	for i, table := range earlyTables {
-		v := capture{walk: k, s: &s, table: table}
+		v := capture{rs: a.rs, asked: asked, table: table}
 		base := bases[i]
 		if base < 0 {
 			continue
 		}
 		if v.chain(base, surely); v.rule != nil {
-			return emit.Capture{Rule: fmt.Sprintf("table %s: line %d: %s", table, v.rule.line, v.rule.text), Sure: v.sure}, true
+			return emit.Capture{Rule: fmt.Sprintf("table %s: line %d: %s", table, v.rule.Line, v.rule.Text), Sure: v.sure}, true
 		}
 	}
 	return emit.Capture{}, false
@@ -63,17 +70,17 @@ func (w *walker) Captured(p eval.Packet, h eval.Host) (c emit.Capture, ok bool) 
 
 // capture looks for the rule in one table.
 type capture struct {
-	*walk
-	s     *state
+	rs    ruleset
+	asked *walk.Asked
 	table string
-	rule  *parsedRule // what was found
+	rule  *walk.Rule // what was found
 	sure  bool
 }
 
 // chain walks a chain that the packet surely, or maybe, comes to; true says that
 // there is no more to find in the table.
 func (v *capture) chain(id int32, comes certainty) bool {
-	rules := v.w.rs.rulesOf(id)
+	rules := v.rs.RulesOf(id)
 	for i := range rules {
 		r := &rules[i]
 		m := min(v.matching(r), comes)
@@ -86,50 +93,50 @@ func (v *capture) chain(id int32, comes certainty) bool {
 			return true
 		case v.reachesUs(r):
 			return true // what a capture behind it may take, ours have seen
-		case r.jumps() && v.chain(r.target, m):
+		case r.Jumps() && v.chain(r.Target, m):
 			return true
 		case m == maybe:
-		case r.do == doGoto, r.do == doReturn:
+		case r.Do == walk.DoGoto, r.Do == walk.DoReturn:
 			return false
-		case r.do == doAccept:
+		case r.Do == walk.DoAccept:
 			return true
-		case r.do == doMark:
-			v.s.setMark(r.value, r.mask)
+		case r.Do == walk.DoMark:
+			v.asked.Mark(r)
 		}
 	}
 	return false
 }
 
 // reachesUs says that a rule jumps to a chain in which ours look at packets.
-func (v *capture) reachesUs(r *parsedRule) bool {
-	return r.jumps() && Hooked(v.table, v.w.rs.chains[r.target].name)
+func (v *capture) reachesUs(r *walk.Rule) bool {
+	return r.Jumps() && Hooked(v.table, v.rs.Chains[r.Target].Name)
 }
 
 // takes says that a packet which a rule of a chain matches is gone for ours.
-func (v *capture) takes(r *parsedRule, chain int32) bool {
+func (v *capture) takes(r *walk.Rule, chain int32) bool {
 	switch {
-	case r.flags&flagOpaque != 0:
+	case r.Flags&walk.FlagOpaque != 0:
 		return captures[v.table][v.targetName(r)] || v.table == "nat" && v.targetName(r) == "DNAT"
 	case v.table == "nat":
-		return r.do == doDNAT || r.do == doAccept || r.do == doReturn && v.w.rs.chains[chain].builtin
+		return r.Do == walk.DoDNAT || r.Do == walk.DoAccept || r.Do == walk.DoReturn && v.rs.Chains[chain].Builtin
 	}
-	return r.do == doDrop
+	return r.Do == walk.DoDrop
 }
 
 // targetName is the target of an opaque rule.
-func (v *capture) targetName(r *parsedRule) string {
-	toks, _ := tokenize(nil, r.text)
+func (v *capture) targetName(r *walk.Rule) string {
+	toks, _ := tokenize(nil, r.Text)
 	_, name := targetWords(toks)
 	return name
 }
 
 // names says that a rule asks for the packet's destination, its address or its
 // port: one that may match for another reason alone says nothing of a service.
-func (v *capture) names(r *parsedRule) bool {
-	for _, c := range v.w.rs.conds[r.first : r.first+int32(r.n)] {
-		switch c.kind {
-		case condDst, condDst6, condDport, condPorts:
-			if !c.not {
+func (v *capture) names(r *walk.Rule) bool {
+	for _, c := range v.rs.Conds[r.First : r.First+int32(r.N)] {
+		switch c.Kind {
+		case walk.CondDst, walk.CondDst6, walk.CondDport, walk.CondPorts:
+			if !c.Not {
 				return true
 			}
 		}
@@ -139,22 +146,22 @@ func (v *capture) names(r *parsedRule) bool {
 
 // matching asks what a packet tells; who sends it, by which interface, is one of
 // many that might.
-func (v *capture) matching(r *parsedRule) certainty {
+func (v *capture) matching(r *walk.Rule) certainty {
 	out := surely
-	if r.flags&flagOpaque != 0 && !strings.HasPrefix(v.w.rs.troubles[r.target], "target ") {
+	if r.Flags&walk.FlagOpaque != 0 && !strings.HasPrefix(v.rs.Troubles[r.Target], "target ") {
 		out = maybe
 	}
-	for i := int32(0); i < int32(r.n); i++ {
-		c := &v.w.rs.conds[r.first+i]
-		switch c.kind {
-		case condStatistic, condRecent:
+	for i := int32(0); i < int32(r.N); i++ {
+		c := &v.rs.Conds[r.First+i]
+		switch c.Kind {
+		case walk.CondStatistic, walk.CondRecent:
 			out = maybe
 			continue
 		}
-		if v.holds(v.s, c) != c.not {
+		if v.asked.Holds(c) != c.Not {
 			continue
 		}
-		if c.not || c.kind != condSrc && c.kind != condSrc6 && c.kind != condIn {
+		if c.Not || c.Kind != walk.CondSrc && c.Kind != walk.CondSrc6 && c.Kind != walk.CondIn {
 			return never
 		}
 		out = maybe

@@ -100,7 +100,7 @@ func sameWalks(t *testing.T, f ir.Family, source, dump string) {
 
 // grid has a packet from each of some sources to each service of the worked
 // example, found by its rules, and the other ports, states and protocols.
-func grid(rs *ruleset) []eval.Packet {
+func grid(rs ruleset) []eval.Packet {
 	sources := []string{"10.244.1.5", "10.244.1.7", "10.244.2.11", "192.0.2.10", "198.51.100.1", "8.8.8.8", "127.0.0.1"}
 	to := []string{"10.96.0.30:6000", "203.0.113.9:6000", "10.96.0.53:53", "10.96.0.40:80", "10.96.0.50:80", "10.96.0.20:443",
 		"203.0.113.20:443", "10.96.0.10:80", "192.0.2.10:30080", "192.0.2.10:30081", "192.0.2.10:30443", "192.0.2.10:31555",
@@ -109,7 +109,7 @@ func grid(rs *ruleset) []eval.Packet {
 	for _, s := range sources {
 		for _, d := range to {
 			src, dst := netip.AddrPortFrom(netip.MustParseAddr(s), 40000), netip.MustParseAddrPort(d)
-			if rs.family == ir.IPv6 {
+			if rs.Family == ir.IPv6 {
 				src, dst = wide(src), wide(dst)
 			}
 			p := eval.Packet{Src: src, Dst: dst, Protocol: ir.TCP, In: "eth0"}

@@ -3,6 +3,8 @@ package iptables
 import (
 	"math/bits"
 	"slices"
+
+	"svcc/emit/walk"
 )
 
 // Furniture is what kubelet and kube-proxy keep in chains of kube-proxy's names
@@ -31,9 +33,9 @@ func (r *ruleParser) furniture(chain string) bool {
 	case emptyFurniture[chain]:
 		return true
 	case chain == ChainMarkDrop:
-		return r.table == "nat" && r.do == doMark
+		return r.table == "nat" && r.do == walk.DoMark
 	case chain == SharedChain:
-		return r.table == "filter" && r.do == doDrop && r.dropsOneMark()
+		return r.table == "filter" && r.do == walk.DoDrop && r.dropsOneMark()
 	}
 	return false
 }
@@ -44,34 +46,26 @@ func (r *ruleParser) dropsOneMark() bool {
 		return false
 	}
 	c := r.conds[0]
-	return c.kind == condMark && !c.not && c.x == c.y && bits.OnesCount32(c.x) == 1
+	return c.Kind == walk.CondMark && !c.Not && c.X == c.Y && bits.OnesCount32(c.X) == 1
 }
 
 // kubeletsBit is the mark that means "drop" unless kubelet was told another.
 const kubeletsBit = 1 << 15
 
 // evict has rules that drop by a mark which is not kubelet's be rules like others.
-func (rs *ruleset) evict() {
-	for i := range rs.rules {
-		r := &rs.rules[i]
-		if r.flags&flagFurniture != 0 && r.do == doDrop && !rs.kubelets(rs.conds[r.first].x) {
-			r.flags &^= flagFurniture
+func (rs ruleset) evict() {
+	for i := range rs.Rules {
+		r := &rs.Rules[i]
+		if r.Flags&walk.FlagFurniture != 0 && r.Do == walk.DoDrop && !rs.kubelets(rs.Conds[r.First].X) {
+			r.Flags &^= walk.FlagFurniture
 		}
 	}
 }
 
 // kubelets says that a bit of the mark is kubelet's.
-func (rs *ruleset) kubelets(bit uint32) bool {
-	sets := func(r parsedRule) bool {
-		return rs.chains[r.chain].name == ChainMarkDrop && r.flags&flagFurniture != 0 && r.value&bit != 0
+func (rs ruleset) kubelets(bit uint32) bool {
+	sets := func(r walk.Rule) bool {
+		return rs.Chains[r.Chain].Name == ChainMarkDrop && r.Flags&walk.FlagFurniture != 0 && r.Value&bit != 0
 	}
-	return bit == kubeletsBit || slices.ContainsFunc(rs.rules, sets)
-}
-
-// dropsMarked says whether kubelet's rule of SharedChain drops a packet, when
-// the rules of other programs are passed over: only a mark that rules of ours
-// gave it counts. What arrives with the mark is between kubelet and the sender.
-func (k *walk) dropsMarked(s *state, r *parsedRule) bool {
-	c := &k.w.rs.conds[r.first]
-	return s.marked&c.y == c.x
+	return bit == kubeletsBit || slices.ContainsFunc(rs.Rules, sets)
 }

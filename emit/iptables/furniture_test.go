@@ -32,7 +32,7 @@ COMMIT
 // reading whatever else has its mark.
 func TestKubeletsMark(t *testing.T) {
 	w := mustParse(t, ir.IPv4, kubelets)
-	own := w.Own().(*walker)
+	own := w.Own()
 	marked := packet(ir.TCP, "11.1.1.1", "c", "192.0.2.10:80")
 	marked.Mark = 0xffffbfff
 	checkWalk(t, own, marked, "1 as it is to 192.0.2.10:80 mark 0xffffbfff input=policy")
@@ -46,7 +46,7 @@ func TestKubeletsMark(t *testing.T) {
 // nobody's furniture.
 func TestNoFurniture(t *testing.T) {
 	for _, rule := range []string{"-p tcp -m mark --mark 0x8000/0x8000 -j DROP", "-m mark --mark 0x8100/0x8100 -j DROP", "-m mark ! --mark 0x8000/0x8000 -j DROP"} {
-		own := mustParse(t, ir.IPv4, strings.Replace(kubelets, "-m comment --comment \"kubernetes firewall for dropping marked packets\" -m mark --mark 0x8000/0x8000 -j DROP", rule, 1)).Own().(*walker)
+		own := mustParse(t, ir.IPv4, strings.Replace(kubelets, "-m comment --comment \"kubernetes firewall for dropping marked packets\" -m mark --mark 0x8000/0x8000 -j DROP", rule, 1)).Own()
 		p := packet(ir.TCP, "11.1.1.1", "c", "192.0.2.10:80")
 		p.Mark = 0xffff
 		if strings.Contains(rule, "!") {
@@ -60,9 +60,9 @@ func TestNoFurniture(t *testing.T) {
 func TestKubeletsBit(t *testing.T) {
 	p := packet(ir.TCP, "11.1.1.1", "c", "192.0.2.10:80")
 	p.Mark = 0x10000
-	both := mustParse(t, ir.IPv4, strings.ReplaceAll(kubelets, "0x8000", "0x10000")).Own().(*walker)
+	both := mustParse(t, ir.IPv4, strings.ReplaceAll(kubelets, "0x8000", "0x10000")).Own()
 	checkWalk(t, both, p, "1 as it is to 192.0.2.10:80 mark 0x10000 input=policy")
-	alone := mustParse(t, ir.IPv4, strings.ReplaceAll(kubelets, "--mark 0x8000/0x8000", "--mark 0x10000/0x10000")).Own().(*walker)
+	alone := mustParse(t, ir.IPv4, strings.ReplaceAll(kubelets, "--mark 0x8000/0x8000", "--mark 0x10000/0x10000")).Own()
 	checkWalk(t, alone, p, "1 drop as it is to 192.0.2.10:80 input=drop")
 }
 
@@ -72,13 +72,13 @@ func TestFirewallLate(t *testing.T) {
 	w := mustParse(t, ir.IPv4, kubelets)
 	martian := packet(ir.TCP, "11.1.1.1", "c", "127.0.0.1:31555")
 	checkWalk(t, w, martian, "1 as it is to 127.0.0.1:31555 input=accept")
-	checkWalk(t, w.Own().(*walker), martian, "1 drop as it is to 127.0.0.1:31555 input=drop")
-	if got := strings.Join(w.order(), "\n"); !strings.HasPrefix(got, "INPUT calls KUBE-FIREWALL after KUBE-NODEPORTS") || strings.Contains(got, "OUTPUT") {
+	checkWalk(t, w.Own(), martian, "1 drop as it is to 127.0.0.1:31555 input=drop")
+	if got := strings.Join(order(w.rs), "\n"); !strings.HasPrefix(got, "INPUT calls KUBE-FIREWALL after KUBE-NODEPORTS") || strings.Contains(got, "OUTPUT") {
 		t.Errorf("told %q", got)
 	}
 	gone := mustParse(t, ir.IPv4, strings.Replace(kubelets, "-A INPUT -j KUBE-FIREWALL\n", "", 1))
-	checkWalk(t, gone.Own().(*walker), martian, "1 as it is to 127.0.0.1:31555 input=accept")
-	if got := gone.order(); got != nil {
+	checkWalk(t, gone.Own(), martian, "1 as it is to 127.0.0.1:31555 input=accept")
+	if got := order(gone.rs); got != nil {
 		t.Errorf("without the jump: told %q", got)
 	}
 }

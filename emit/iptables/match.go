@@ -1,96 +1,20 @@
 package iptables
 
 import (
+	"fmt"
+	"net/netip"
+	"strconv"
 	"strings"
 
-	"svcc/ir"
-	"svcc/ir/eval"
+	"svcc/emit/walk"
 )
-
-// condKind is a kind of condition. To model another match, add a kind, a row
-// in modules and a case in walk.holds.
-type condKind uint8
-
-const (
-	condNone        condKind = iota
-	condSrc                  // x: address, y: mask; holes are allowed
-	condDst                  // the same
-	condSrc6                 // x: index in ruleset.wide
-	condDst6                 // the same
-	condProto                // x: protocol number
-	condIn                   // x: name in ruleset.names, y: 1 if it is a prefix
-	condSport                // x to y
-	condDport                // x to y
-	condPorts                // x: first of y entries in ruleset.ranges, sub: sides
-	condState                // x: set of state bits
-	condMark                 // x: value, y: mask
-	condSrcLocal             // an address of the node
-	condDstLocal             // the same
-	condRecent               // x: list in ruleset.names, y: seconds, sub: mode
-	condStatistic            // x: index in ruleset.shares, plus 1
-	condOrigDst              // as condDst, of the packet before DNAT
-	condOrigDst6             // as condDst6
-	condOrigPort             // x to y
-	condSet                  // x: name in ruleset.names, y: dimensions, sub: which are the source
-	condServed               // by a virtual server
-	condServedAddr           // x: index in ruleset.dests
-	condServedPort           // x: port
-	condServedProto          // x: protocol number
-	condNever                // what no packet of ours does
-)
-
-// condition is one thing that must hold for a rule to match.
-type condition struct {
-	kind condKind
-	not  bool
-	sub  uint16
-	x, y uint32
-}
-
-// wideMask is an IPv6 address and mask.
-type wideMask struct{ addr, mask ip }
-
-// portRange is one entry of -m multiport.
-type portRange struct{ lo, hi uint16 }
-
-// The sides of condPorts.
-const (
-	sideSrc = 1 << iota
-	sideDst
-)
-
-// The modes of condRecent: --seconds 0 means that any age will do.
-const (
-	recentNone = iota
-	recentSet
-	recentCheck
-	recentUpdate
-)
-
-// The bits of condState. Two are not states but what nat has done.
-const (
-	stateInvalid = 1 << iota
-	stateNew
-	stateEstablished
-	stateRelated
-	stateUntracked
-	stateSNAT
-	stateDNAT
-)
-
-// stateBits translate a packet's state.
-var stateBits = [...]uint32{
-	eval.New: stateNew, eval.Established: stateEstablished,
-	eval.Related: stateRelated, eval.Invalid: stateInvalid,
-	eval.Expected: stateRelated, eval.Untracked: stateUntracked,
-}
 
 // module is what -m loads.
 type module struct {
 	name    string
-	proto   uint32   // -p that it needs; 0 for any
-	first   condKind // condition that its options fill in; condNone if each makes its own
-	around  bool     // has a model only where it is known what is around the rules
+	proto   uint32        // -p that it needs; 0 for any
+	first   walk.CondKind // condition that its options fill in; condNone if each makes its own
+	around  bool          // has a model only where it is known what is around the rules
 	options []option
 }
 
@@ -112,46 +36,46 @@ var modules = []module{
 	{name: "conntrack", options: []option{
 		{"--ctstate", true, true, setState},
 		{"--ctorigdst", true, true, setOrigDst},
-		{"--ctorigdstport", true, true, func(r *ruleParser, v string) string { return setPort(r, condOrigPort, v) }},
+		{"--ctorigdstport", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondOrigPort, v) }},
 	}},
 	{name: "state", options: []option{{"--state", true, true, setState}}},
 	{name: "mark", options: []option{{"--mark", true, true, setMarkMatch}}},
 	{name: "addrtype", options: []option{
-		{"--src-type", true, true, func(r *ruleParser, v string) string { return setType(r, condSrcLocal, v) }},
-		{"--dst-type", true, true, func(r *ruleParser, v string) string { return setType(r, condDstLocal, v) }},
+		{"--src-type", true, true, func(r *ruleParser, v string) string { return setType(r, walk.CondSrcLocal, v) }},
+		{"--dst-type", true, true, func(r *ruleParser, v string) string { return setType(r, walk.CondDstLocal, v) }},
 	}},
-	{name: "statistic", first: condStatistic, options: []option{
+	{name: "statistic", first: walk.CondStatistic, options: []option{
 		{"--mode", true, false, setMode},
 		{"--probability", true, true, setProbability},
 		{"--prob", true, true, setProbability},
 	}},
-	{name: "recent", first: condRecent, options: []option{
+	{name: "recent", first: walk.CondRecent, options: []option{
 		{"--name", true, false, setList},
-		{"--rcheck", false, true, func(r *ruleParser, _ string) string { return setRecent(r, recentCheck) }},
-		{"--update", false, true, func(r *ruleParser, _ string) string { return setRecent(r, recentUpdate) }},
-		{"--set", false, true, func(r *ruleParser, _ string) string { return setRecent(r, recentSet) }},
+		{"--rcheck", false, true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentCheck) }},
+		{"--update", false, true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentUpdate) }},
+		{"--set", false, true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentSet) }},
 		{"--seconds", true, false, setSeconds},
 		{"--reap", false, false, ignore},
 		{"--rsource", false, false, ignore},
 		{"--mask", true, false, setRecentMask},
 	}},
 	{name: "multiport", options: []option{
-		{"--dports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideDst, v) }},
-		{"--destination-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideDst, v) }},
-		{"--sports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideSrc, v) }},
-		{"--source-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideSrc, v) }},
-		{"--ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, sideSrc|sideDst, v) }},
+		{"--dports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideDst, v) }},
+		{"--destination-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideDst, v) }},
+		{"--sports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc, v) }},
+		{"--source-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc, v) }},
+		{"--ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc|walk.SideDst, v) }},
 	}},
 	{name: "set", around: true, options: []option{{"--match-set", true, true, setMatchSet}}},
 	{name: "ipvs", around: true, options: []option{
-		{"--ipvs", false, true, func(r *ruleParser, v string) string { return setServed(r, condServed, v) }},
-		{"--vaddr", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedAddr, v) }},
-		{"--vport", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedPort, v) }},
-		{"--vproto", true, true, func(r *ruleParser, v string) string { return setServed(r, condServedProto, v) }},
+		{"--ipvs", false, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServed, v) }},
+		{"--vaddr", true, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServedAddr, v) }},
+		{"--vport", true, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServedPort, v) }},
+		{"--vproto", true, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServedProto, v) }},
 	}},
 	// Bridges are not modelled: no packet comes in by a port of one.
 	{name: "physdev", options: []option{{"--physdev-is-in", false, true, func(r *ruleParser, _ string) string {
-		r.add(condition{kind: condNever})
+		r.add(walk.Cond{Kind: walk.CondNever})
 		return ""
 	}}}},
 	// A counter always matches.
@@ -159,10 +83,10 @@ var modules = []module{
 }
 
 var portOptions = []option{
-	{"--dport", true, true, func(r *ruleParser, v string) string { return setPort(r, condDport, v) }},
-	{"--sport", true, true, func(r *ruleParser, v string) string { return setPort(r, condSport, v) }},
-	{"--destination-port", true, true, func(r *ruleParser, v string) string { return setPort(r, condDport, v) }},
-	{"--source-port", true, true, func(r *ruleParser, v string) string { return setPort(r, condSport, v) }},
+	{"--dport", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondDport, v) }},
+	{"--sport", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondSport, v) }},
+	{"--destination-port", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondDport, v) }},
+	{"--source-port", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondSport, v) }},
 }
 
 func moduleNamed(name string) *module {
@@ -185,11 +109,11 @@ func protocolModule(proto uint32) *module {
 }
 
 // incomplete tells what a condition lacks once its rule is read.
-func incomplete(c *condition) string {
+func incomplete(c *walk.Cond) string {
 	switch {
-	case c.kind == condRecent && (c.sub == recentNone || c.x == 0):
+	case c.Kind == walk.CondRecent && (c.Sub == walk.RecentNone || c.X == 0):
 		return "match recent needs --name and one of --set, --rcheck, --update"
-	case c.kind == condStatistic && (c.x == 0 || c.sub == 0):
+	case c.Kind == walk.CondStatistic && (c.X == 0 || c.Sub == 0):
 		return "match statistic needs --mode random and --probability"
 	}
 	return ""
@@ -197,24 +121,24 @@ func incomplete(c *condition) string {
 
 func ignore(*ruleParser, string) string { return "" }
 
-func setPort(r *ruleParser, k condKind, v string) string {
+func setPort(r *ruleParser, k walk.CondKind, v string) string {
 	lo, hi, ok := parsePorts(v)
 	if !ok {
 		return "not a port or range of ports"
 	}
-	r.add(condition{kind: k, x: uint32(lo), y: uint32(hi)})
+	r.add(walk.Cond{Kind: k, X: uint32(lo), Y: uint32(hi)})
 	return ""
 }
 
 func setPorts(r *ruleParser, sides uint16, v string) string {
-	c := condition{kind: condPorts, sub: sides, x: uint32(len(r.rs.ranges))}
+	c := walk.Cond{Kind: walk.CondPorts, Sub: sides, X: uint32(len(r.rs.Ranges))}
 	for s := range strings.SplitSeq(v, ",") {
 		lo, hi, ok := parsePorts(s)
 		if !ok {
 			return "not a list of ports"
 		}
-		r.rs.ranges = append(r.rs.ranges, portRange{lo, hi})
-		c.y++
+		r.rs.Ranges = append(r.rs.Ranges, walk.PortRange{Lo: lo, Hi: hi})
+		c.Y++
 	}
 	r.add(c)
 	return ""
@@ -222,32 +146,27 @@ func setPorts(r *ruleParser, sides uint16, v string) string {
 
 // stateNames are the words of --ctstate.
 var stateNames = map[string]uint32{
-	"INVALID": stateInvalid, "NEW": stateNew, "ESTABLISHED": stateEstablished, "RELATED": stateRelated,
-	"UNTRACKED": stateUntracked, "SNAT": stateSNAT, "DNAT": stateDNAT,
+	"INVALID": walk.StateInvalid, "NEW": walk.StateNew, "ESTABLISHED": walk.StateEstablished, "RELATED": walk.StateRelated,
+	"UNTRACKED": walk.StateUntracked, "SNAT": walk.StateSNAT, "DNAT": walk.StateDNAT,
 }
 
 func setState(r *ruleParser, v string) string {
-	c := condition{kind: condState}
+	c := walk.Cond{Kind: walk.CondState}
 	for s := range strings.SplitSeq(v, ",") {
 		bit := stateNames[s]
 		if bit == 0 {
 			return "not a list of states"
 		}
-		c.x |= bit
+		c.X |= bit
 	}
 	r.add(c)
 	return ""
 }
 
 func setOrigDst(r *ruleParser, v string) string {
-	addr, mask, ok := r.rs.parseMaskedAddr(v)
+	c, ok := r.masked(walk.CondOrigDst, v)
 	if !ok {
 		return "not an address of the family"
-	}
-	c := condition{kind: condOrigDst, x: uint32(addr.lo), y: uint32(mask.lo)}
-	if r.rs.family == ir.IPv6 {
-		c = condition{kind: condOrigDst6, x: uint32(len(r.rs.wide))}
-		r.rs.wide = append(r.rs.wide, wideMask{addr, mask})
 	}
 	r.add(c)
 	return ""
@@ -258,15 +177,15 @@ func setMarkMatch(r *ruleParser, v string) string {
 	if !ok {
 		return "not a mark"
 	}
-	r.add(condition{kind: condMark, x: value, y: mask})
+	r.add(walk.Cond{Kind: walk.CondMark, X: value, Y: mask})
 	return ""
 }
 
-func setType(r *ruleParser, k condKind, v string) string {
+func setType(r *ruleParser, k walk.CondKind, v string) string {
 	if v != "LOCAL" {
 		return "no model but for LOCAL"
 	}
-	r.add(condition{kind: k})
+	r.add(walk.Cond{Kind: k})
 	return ""
 }
 
@@ -274,7 +193,7 @@ func setMode(r *ruleParser, v string) string {
 	if v != "random" {
 		return "no model but for random"
 	}
-	r.latest(condStatistic).sub = 1
+	r.latest(walk.CondStatistic).Sub = 1
 	return ""
 }
 
@@ -283,12 +202,12 @@ func setProbability(r *ruleParser, v string) string {
 	if !ok {
 		return "not a probability"
 	}
-	c := r.latest(condStatistic)
+	c := r.latest(walk.CondStatistic)
 	if r.not {
 		p = p.Rest()
 	}
-	r.rs.shares = append(r.rs.shares, p)
-	c.x = uint32(len(r.rs.shares))
+	r.rs.Shares = append(r.rs.Shares, p)
+	c.X = uint32(len(r.rs.Shares))
 	return ""
 }
 
@@ -296,16 +215,16 @@ func setList(r *ruleParser, v string) string {
 	if v == "" {
 		return "no name"
 	}
-	r.latest(condRecent).x = r.rs.nameID(v)
+	r.latest(walk.CondRecent).X = r.rs.NameID(v)
 	return ""
 }
 
 func setRecent(r *ruleParser, mode uint16) string {
-	c := r.latest(condRecent)
-	if c.sub != recentNone {
+	c := r.latest(walk.CondRecent)
+	if c.Sub != walk.RecentNone {
 		return "a second mode"
 	}
-	c.sub, c.not = mode, r.not
+	c.Sub, c.Not = mode, r.not
 	return ""
 }
 
@@ -314,7 +233,7 @@ func setSeconds(r *ruleParser, v string) string {
 	if !ok || n == 0 || n > 1<<31-1 {
 		return "not a number of seconds"
 	}
-	r.latest(condRecent).y = n
+	r.latest(walk.CondRecent).Y = n
 	return ""
 }
 
@@ -327,16 +246,62 @@ func setRecentMask(r *ruleParser, v string) string {
 	return ""
 }
 
-// nameID numbers a name, from 1.
-func (rs *ruleset) nameID(s string) uint32 {
-	if len(rs.names) == 0 {
-		rs.names = append(rs.names, "")
+// setMatchSet reads "NAME src,dst,...".
+func setMatchSet(r *ruleParser, name string) string {
+	sides := strings.Split(r.word("--match-set"), ",")
+	if r.rs.Around.Sets[name] == nil {
+		return "the set is not known"
 	}
-	id, ok := rs.nameIDs[s]
-	if !ok {
-		id = uint32(len(rs.names))
-		rs.names = append(rs.names, s)
-		rs.nameIDs[s] = id
+	if n := r.rs.Around.Sets[name].Dimensions(); n != len(sides) {
+		return fmt.Sprintf("the set has %d dimensions", n)
 	}
-	return id
+	c := walk.Cond{Kind: walk.CondSet, X: r.rs.NameID(name), Y: uint32(len(sides))}
+	for i, side := range sides {
+		switch side {
+		case "src":
+			c.Sub |= 1 << i
+		case "dst":
+		default:
+			return "neither src nor dst"
+		}
+	}
+	r.add(c)
+	return ""
+}
+
+// setServed makes a condition about the virtual server that served a packet.
+func setServed(r *ruleParser, k walk.CondKind, v string) string {
+	c := walk.Cond{Kind: k}
+	switch k {
+	case walk.CondServedPort:
+		n, err := strconv.ParseUint(v, 10, 16)
+		if err != nil {
+			return "not a port"
+		}
+		c.X = uint32(n)
+	case walk.CondServedProto:
+		n, ok := protocolNames[v]
+		if !ok {
+			if n, ok = parseNumber(v); !ok {
+				return "not a protocol"
+			}
+		}
+		c.X = n // a dump has the number
+	case walk.CondServedAddr:
+		a, err := netip.ParsePrefix(v)
+		if err != nil {
+			b, err := netip.ParseAddr(v)
+			if err != nil {
+				return "not an address"
+			}
+			a = netip.PrefixFrom(b, b.BitLen())
+		}
+		if !a.IsSingleIP() {
+			return "a range has no model"
+		}
+		c.X = uint32(len(r.rs.Dests))
+		r.rs.Dests = append(r.rs.Dests, netip.AddrPortFrom(a.Addr(), 0))
+	}
+	r.add(c)
+	return ""
 }

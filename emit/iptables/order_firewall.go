@@ -2,34 +2,28 @@ package iptables
 
 import (
 	"fmt"
-	"slices"
+
+	"svcc/emit/walk"
 )
 
-// lateJump is a jump to SharedChain that comes after other jumps of ours in its
-// built-in chain. kubelet and kube-proxy each put theirs on top when they start,
-// so either order is an ordinary node's.
-type lateJump struct {
-	chain    int32
-	from, at int32 // in the chain: our first jump, and the one to SharedChain
-}
-
-// lateFirewalls finds them.
-func (rs *ruleset) lateFirewalls() (out []lateJump) {
+// lateFirewalls finds the jumps to SharedChain that come after other jumps of ours in
+// their built-in chain. kubelet and kube-proxy each put theirs on top when they start.
+func (rs ruleset) lateFirewalls() (out []walk.LateJump) {
 	for _, hook := range []string{"INPUT", "OUTPUT"} {
-		c := rs.builtin("filter", hook)
+		c := rs.Builtin("filter", hook)
 		if c < 0 {
 			continue
 		}
 		from := int32(-1)
-		for i := range rs.rulesOf(c) {
-			r := &rs.rulesOf(c)[i]
+		for i := range rs.RulesOf(c) {
+			r := &rs.RulesOf(c)[i]
 			if rs.callsFirewall(r) {
 				if from >= 0 {
-					out = append(out, lateJump{c, from, int32(i)})
+					out = append(out, walk.LateJump{Chain: c, From: from, At: int32(i)})
 				}
 				break
 			}
-			if from < 0 && r.flags&flagForeign == 0 {
+			if from < 0 && r.Flags&walk.FlagForeign == 0 {
 				from = int32(i)
 			}
 		}
@@ -38,40 +32,20 @@ func (rs *ruleset) lateFirewalls() (out []lateJump) {
 }
 
 // callsFirewall says that a rule jumps to SharedChain whatever the packet is.
-func (rs *ruleset) callsFirewall(r *parsedRule) bool {
-	return r.do == doJump && r.n == 0 && rs.chains[r.target].name == SharedChain
-}
-
-// firewallFirst is the walker with SharedChain called before our other chains.
-func (w *walker) firewallFirst() *walker {
-	late := w.rs.lateFirewalls()
-	o := *w
-	if len(late) == 0 {
-		return &o
-	}
-	rs := *w.rs
-	rs.rules = slices.Clone(rs.rules)
-	o.rs, o.index = &rs, slices.Clone(w.index)
-	for _, l := range late {
-		rules := rs.rulesOf(l.chain)
-		jump := rules[l.at]
-		copy(rules[l.from+1:l.at+1], rules[l.from:l.at])
-		rules[l.from] = jump
-		o.index[l.chain] = newIndex(&rs, l.chain)
-	}
-	return &o
+func (rs ruleset) callsFirewall(r *walk.Rule) bool {
+	return r.Do == walk.DoJump && r.N == 0 && rs.Chains[r.Target].Name == SharedChain
 }
 
 // order tells of a jump to SharedChain that comes late what it leaves open. In
 // OUTPUT it leaves nothing open.
-func (w *walker) order() (out []string) {
-	for _, l := range w.rs.lateFirewalls() {
-		if w.rs.chains[l.chain].name != "INPUT" {
+func order(rs ruleset) (out []string) {
+	for _, l := range rs.Late {
+		if rs.Chains[l.Chain].Name != "INPUT" {
 			continue
 		}
-		first := w.rs.rulesOf(l.chain)[l.from]
+		first := rs.RulesOf(l.Chain)[l.From]
 		out = append(out, fmt.Sprintf("INPUT calls %s after %s, as where kubelet started before kube-proxy: ports that kube-proxy opens are open at 127.0.0.0/8 for neighbours too",
-			SharedChain, w.rs.chains[first.target].name))
+			SharedChain, rs.Chains[first.Target].Name))
 	}
 	return out
 }

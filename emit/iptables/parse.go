@@ -2,10 +2,10 @@ package iptables
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -17,66 +17,6 @@ const maxLine = 10240 - 1
 // maxChainName is the length at which the kernel's chain names end.
 const maxChainName = 28
 
-// ruleset is what iptables-restore text or an iptables-save dump says, for one
-// family. It is flat: rules of a chain lie side by side in one slice, and what
-// rules refer to lies in slices too, so that 150,000 rules cost a few large
-// allocations.
-type ruleset struct {
-	family   ir.Family
-	chains   []parsedChain
-	rules    []parsedRule // once finished: ordered by chain
-	conds    []condition
-	wide     []wideMask       // IPv6 addresses with masks, of condSrc6 and condDst6
-	dests    []netip.AddrPort // of doDNAT; without port 0, without address invalid
-	shares   []eval.Share     // of condStatistic
-	ranges   []portRange      // of condMultiport
-	names    []string         // interfaces and recent lists
-	nameIDs  map[string]uint32
-	troubles []string // why rules are opaque
-	around   *Around  // nil where there is nothing but rules
-	dump     bool     // what a node has, of whatever programs; see parse_dump.go
-}
-
-// parsedChain is a chain of one table, or a place for one that was deleted.
-type parsedChain struct {
-	table    string
-	name     string
-	line     int
-	builtin  bool
-	policy   eval.Verdict // of a built-in chain: Accept or Drop
-	first, n int32        // its rules, once the ruleset is finished
-	inserted int32        // how many of them came by -I
-	refs     int32        // jumps to it
-}
-
-// parsedRule is one rule.
-type parsedRule struct {
-	text        string // as written, from -A on
-	line        int32
-	chain       int32
-	first       int32 // its conditions in ruleset.conds
-	n           uint16
-	do          verb
-	flags       ruleFlags
-	target      int32 // of a jump or goto: the chain; of DNAT: ruleset.dests; opaque: ruleset.troubles
-	value, mask uint32
-}
-
-type ruleFlags uint8
-
-const (
-	// flagForeign is a rule that is not kube-proxy's: in a chain of somebody
-	// else's or a built-in one, and not jumping into one of ours.
-	flagForeign ruleFlags = 1 << iota
-	// flagOpaque is a foreign rule that has a match or target without a model.
-	flagOpaque
-	flagInserted
-	// flagLeadsOn is a rule for which ruleset.leadsOn holds.
-	flagLeadsOn
-	// flagFurniture is a rule that ruleParser.furniture knows.
-	flagFurniture
-)
-
 // builtins are the tables and their built-in chains.
 var builtins = map[string][]string{
 	"filter":   {"INPUT", "FORWARD", "OUTPUT"},
@@ -86,9 +26,12 @@ var builtins = map[string][]string{
 	"security": {"INPUT", "FORWARD", "OUTPUT"},
 }
 
+// ruleset is what was read, and what is settled once all of it is.
+type ruleset struct{ *walk.Ruleset }
+
 // parser reads texts, line by line, into a ruleset.
 type parser struct {
-	rs     *ruleset
+	rs     ruleset
 	line   int
 	table  string // the one that is open; ""
 	seen   map[string]bool
@@ -99,31 +42,20 @@ type parser struct {
 	rule   ruleParser
 }
 
-// parseRules reads text that iptables-restore loads or that iptables-save
-// prints. Errors are "line N: ...".
+// parseSections reads one family's sections into a walker. A table may go on
+// in a later section, as under --noflush. Errors name section and line.
 //
 // What is kube-proxy's must be understood: an unknown match or target in a
 // chain of ours, or on the way into one, is an error. A foreign rule that is
-// not understood becomes opaque: no packet matches it, and walker.Foreign
-// tells of it.
-func parseRules(f ir.Family, text []byte) (*ruleset, error) {
+// not understood becomes opaque: no packet matches it, and Foreign tells of it.
+func parseSections(f ir.Family, sections []emit.Section, a *walk.Around) (*audited, error) {
 	p := newParser(f)
-	if err := p.read(string(text)); err != nil {
-		return nil, err
-	}
-	return p.finish()
-}
-
-// parseSections reads one family's sections into a walker. A table may go on
-// in a later section, as under --noflush. Errors name section and line.
-func parseSections(f ir.Family, sections []emit.Section, a *Around) (*walker, error) {
-	p := newParser(f)
-	p.rs.around = a
+	p.rs.Around = a
 	for _, s := range sections {
 		if s.Tool != Tool || s.Family != f {
 			return nil, fmt.Errorf("section %s %s: not one that %s loads for %s", s.Tool, s.Family, Tool, f)
 		}
-		p.rs.dump = p.rs.dump || s.Dump
+		p.rs.Dump = p.rs.Dump || s.Dump
 		if err := p.read(string(s.Text)); err != nil {
 			return nil, fmt.Errorf("section %s %s: %w", s.Tool, s.Family, err)
 		}
@@ -132,12 +64,12 @@ func parseSections(f ir.Family, sections []emit.Section, a *Around) (*walker, er
 	if err != nil {
 		return nil, err
 	}
-	return newWalker(f, rs)
+	return &audited{walk.New(rs.Ruleset), rs, earlyChains(rs)}, nil
 }
 
 func newParser(f ir.Family) *parser {
 	p := &parser{
-		rs:     &ruleset{family: f, nameIDs: map[string]uint32{}},
+		rs:     ruleset{&walk.Ruleset{Family: f}},
 		chains: map[string]map[string]int32{},
 		last:   -1,
 	}
@@ -167,8 +99,21 @@ func (p *parser) read(text string) error {
 // step would cost as much memory again.
 func (p *parser) reserve(text string) {
 	n := min(strings.Count(text, "\n")+1, len(text)/32+1)
-	p.rs.rules = append(make([]parsedRule, 0, len(p.rs.rules)+n), p.rs.rules...)
-	p.rs.conds = append(make([]condition, 0, len(p.rs.conds)+4*n), p.rs.conds...)
+	p.rs.Rules = append(make([]walk.Rule, 0, len(p.rs.Rules)+n), p.rs.Rules...)
+	p.rs.Conds = append(make([]walk.Cond, 0, len(p.rs.Conds)+4*n), p.rs.Conds...)
+}
+
+// finish orders the rules by chain and checks that no way leads in a circle.
+func (p *parser) finish() (ruleset, error) {
+	rs := p.rs
+	rs.Order()
+	rs.evict()
+	if rs.Dump {
+		rs.even()
+	}
+	rs.adopt()
+	rs.Late = rs.lateFirewalls()
+	return rs, rs.Circles()
 }
 
 func (p *parser) readLine(line string) error {
@@ -186,7 +131,7 @@ func (p *parser) readLine(line string) error {
 		return p.openTable(line[1:])
 	}
 	if p.table == "" {
-		return fmt.Errorf("%s: outside a table", quote(line))
+		return fmt.Errorf("%s: outside a table", emit.Quote(line))
 	}
 	switch {
 	case line == "COMMIT":
@@ -199,17 +144,17 @@ func (p *parser) readLine(line string) error {
 	case line[0] == '-' || line[0] == '[':
 		return p.command(line)
 	}
-	return fmt.Errorf("%s: neither table, chain, rule nor COMMIT", quote(line))
+	return fmt.Errorf("%s: neither table, chain, rule nor COMMIT", emit.Quote(line))
 }
 
 func (p *parser) openTable(name string) error {
 	switch {
 	case p.table != "":
-		return fmt.Errorf("table %s opens before COMMIT of table %s", quote(name), p.table)
-	case builtins[name] == nil && !p.rs.dump:
-		return fmt.Errorf("table %s is unknown", quote(name))
-	case p.seen[name] && p.rs.dump:
-		return fmt.Errorf("table %s is there twice, as where two nodes or iptables-legacy-save and iptables-nft-save were saved to one file: give one", quote(name))
+		return fmt.Errorf("table %s opens before COMMIT of table %s", emit.Quote(name), p.table)
+	case builtins[name] == nil && !p.rs.Dump:
+		return fmt.Errorf("table %s is unknown", emit.Quote(name))
+	case p.seen[name] && p.rs.Dump:
+		return fmt.Errorf("table %s is there twice, as where two nodes or iptables-legacy-save and iptables-nft-save were saved to one file: give one", emit.Quote(name))
 	case p.seen[name]:
 		return fmt.Errorf("table %s opens again", name)
 	}
@@ -219,7 +164,7 @@ func (p *parser) openTable(name string) error {
 		p.byName = map[string]int32{}
 		p.chains[name] = p.byName
 		for _, c := range builtins[name] {
-			p.addChain(parsedChain{name: c, builtin: true, policy: eval.Accept})
+			p.addChain(walk.Chain{Name: c, Builtin: true, Policy: eval.Accept})
 		}
 	}
 	return nil
@@ -229,10 +174,10 @@ func (p *parser) openTable(name string) error {
 // with, and that is not known.
 func (p *parser) strange() bool { return builtins[p.table] == nil }
 
-func (p *parser) addChain(c parsedChain) {
-	c.table, c.line = p.table, p.line
-	p.byName[c.name] = int32(len(p.rs.chains))
-	p.rs.chains = append(p.rs.chains, c)
+func (p *parser) addChain(c walk.Chain) {
+	c.Table, c.Line = p.table, p.line
+	p.byName[c.Name] = int32(len(p.rs.Chains))
+	p.rs.Chains = append(p.rs.Chains, c)
 }
 
 // chainLine reads "NAME POLICY [packets:bytes]".
@@ -241,26 +186,26 @@ func (p *parser) chainLine(s string) error {
 	if len(f) < 2 || len(f) > 3 || len(f) == 3 && !isCounters(f[2]) {
 		return fmt.Errorf("a chain line is \":NAME POLICY [0:0]\"")
 	}
-	if id, ok := p.byName[f[0]]; ok && p.rs.chains[id].builtin {
+	if id, ok := p.byName[f[0]]; ok && p.rs.Chains[id].Builtin {
 		return p.setPolicy(id, f[1])
 	}
 	if f[1] != "-" {
-		return fmt.Errorf("chain %s is not built in: it has no policy", quote(f[0]))
+		return fmt.Errorf("chain %s is not built in: it has no policy", emit.Quote(f[0]))
 	}
 	return p.newChain(f[0])
 }
 
 func (p *parser) setPolicy(chain int32, policy string) error {
-	c := &p.rs.chains[chain]
+	c := &p.rs.Chains[chain]
 	switch {
-	case !c.builtin:
-		return fmt.Errorf("chain %s is not built in: it has no policy", c.name)
+	case !c.Builtin:
+		return fmt.Errorf("chain %s is not built in: it has no policy", c.Name)
 	case policy == "ACCEPT" || policy == "-":
-		c.policy = eval.Accept
+		c.Policy = eval.Accept
 	case policy == "DROP":
-		c.policy = eval.Drop
+		c.Policy = eval.Drop
 	default:
-		return fmt.Errorf("policy %s is neither ACCEPT nor DROP", quote(policy))
+		return fmt.Errorf("policy %s is neither ACCEPT nor DROP", emit.Quote(policy))
 	}
 	return nil
 }
@@ -268,14 +213,14 @@ func (p *parser) setPolicy(chain int32, policy string) error {
 func (p *parser) newChain(name string) error {
 	switch {
 	case len(name) > maxChainName:
-		return fmt.Errorf("chain name %s is longer than %d bytes", quote(name), maxChainName)
-	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || foreignTargets[name] && !p.rs.dump:
-		return fmt.Errorf("%s cannot be a chain's name", quote(name))
+		return fmt.Errorf("chain name %s is longer than %d bytes", emit.Quote(name), maxChainName)
+	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || foreignTargets[name] && !p.rs.Dump:
+		return fmt.Errorf("%s cannot be a chain's name", emit.Quote(name))
 	}
 	if id, ok := p.byName[name]; ok {
-		return fmt.Errorf("chain %s is declared again; first at line %d", quote(name), p.rs.chains[id].line)
+		return fmt.Errorf("chain %s is declared again; first at line %d", emit.Quote(name), p.rs.Chains[id].Line)
 	}
-	p.addChain(parsedChain{name: name})
+	p.addChain(walk.Chain{Name: name})
 	return nil
 }
 
@@ -297,10 +242,39 @@ func isNumber(s string) bool {
 	return s != ""
 }
 
-// quote shows text that may be of any length and content.
-func quote(s string) string {
-	if len(s) > 80 {
-		return fmt.Sprintf("%q...", s[:80])
+// ParseAround is Backend.Parse of rules with what is around them. Of a dump it is an
+// emit.Auditor.
+func ParseAround(f ir.Family, sections []emit.Section, a *walk.Around) (emit.Walker, error) {
+	w, err := parseSections(f, sections, a)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%q", s)
+	if !w.rs.Dump {
+		return w.Walker, nil
+	}
+	return w, nil
+}
+
+// adopt takes for ours the rules of chains to which chains of ours lead, whatever
+// their names: what they decide is decided for packets of ours.
+func (rs ruleset) adopt() {
+	var todo []int32
+	for c := range rs.Chains {
+		if ours(rs.Chains[c].Name) {
+			todo = append(todo, int32(c))
+		}
+	}
+	adopted := make([]bool, len(rs.Chains))
+	for len(todo) > 0 {
+		c := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		rules := rs.RulesOf(c)
+		for i := range rules {
+			rules[i].Flags &^= walk.FlagForeign
+			if r := &rules[i]; r.Jumps() && !adopted[r.Target] && !ours(rs.Chains[r.Target].Name) {
+				adopted[r.Target] = true
+				todo = append(todo, r.Target)
+			}
+		}
+	}
 }

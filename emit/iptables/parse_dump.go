@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"svcc/emit"
+	"svcc/emit/walk"
 	"svcc/ir/eval"
 )
 
@@ -16,45 +17,29 @@ import (
 // that a coarse probability stands for are those that its place in a chain asks
 // for.
 
-// likelyCause is why the tool that prints rules may not understand them itself.
-const likelyCause = "an iptables of another version than the one that printed it may have written it: " +
-	"print the rules with the one that kube-proxy uses"
-
 // unread decides what becomes of a rule with a trouble. Of a dump it is opaque in
 // a chain of somebody else's, and broken in one of ours. Elsewhere it is an error
 // in a chain of ours, and if its target is nowhere.
-func (r *ruleParser) unread(line string, foreign bool) (ruleFlags, error) {
+func (r *ruleParser) unread(line string, foreign bool) (walk.Flags, error) {
 	switch {
-	case r.undeclared && !r.rs.dump:
+	case r.undeclared && !r.rs.Dump:
 		return 0, errors.New(r.trouble)
 	case foreign || r.table != "nat" && r.table != "filter":
-		r.do, r.target = doNothing, r.rs.addTrouble(r.trouble)
-		return flagOpaque, nil
-	case r.rs.dump:
+		r.do, r.target = walk.DoNothing, r.rs.addTrouble(r.trouble)
+		return walk.FlagOpaque, nil
+	case r.rs.Dump:
 		r.broken()
 		return 0, nil
 	}
-	return 0, fmt.Errorf("%s: %s", quote(line), r.trouble)
+	return 0, fmt.Errorf("%s: %s", emit.Quote(line), r.trouble)
 }
 
 // broken has a rule of ours fail the packets that match what is understood of it:
 // of a match without its options (--mode nth has none here), nothing is.
 func (r *ruleParser) broken() {
-	r.conds = slices.DeleteFunc(r.conds, func(c condition) bool { return incomplete(&c) != "" })
-	r.do, r.target = doBroken, r.rs.addTrouble(r.trouble)
+	r.conds = slices.DeleteFunc(r.conds, func(c walk.Cond) bool { return incomplete(&c) != "" })
+	r.do, r.target = walk.DoBroken, r.rs.addTrouble(r.trouble)
 }
-
-// errBroken is what happens to a packet that meets a broken rule.
-func (rs *ruleset) errBroken(r *parsedRule) error {
-	return brokenError{fmt.Sprintf("cannot be read (%s); %s", rs.troubles[r.target], likelyCause)}
-}
-
-// brokenError is emit.ErrUnreadable, told for one rule.
-type brokenError struct{ text string }
-
-func (e brokenError) Error() string { return e.text }
-
-func (e brokenError) Unwrap() error { return emit.ErrUnreadable }
 
 // evenTolerance is what a probability in a dump may be off: half of the fifth
 // digit, with which kube-proxy wrote it up to 1.16, and what the kernel's
@@ -65,15 +50,15 @@ const evenTolerance = 1e-5
 // chain that shares out among n, the last rule asks nothing, the one before 1/2,
 // and so on up to 1/n: near enough is that fraction. Elsewhere it is the nearest
 // one out of few.
-func (rs *ruleset) even() {
-	for c := range rs.chains {
-		rules := rs.rulesOf(int32(c))
+func (rs ruleset) even() {
+	for c := range rs.Chains {
+		rules := rs.RulesOf(int32(c))
 		left := uint64(0)
 		for i := len(rules) - 1; i >= 0; i-- {
 			r := &rules[i]
 			share := rs.balances(r)
 			switch {
-			case share == nil && left == 0 && r.takes():
+			case share == nil && left == 0 && takes(r):
 				left = 1
 			case share == nil:
 				left = 0
@@ -87,26 +72,26 @@ func (rs *ruleset) even() {
 
 // balances is the share of a rule that takes one of the packets that it meets, by
 // chance alone; nil if it is none.
-func (rs *ruleset) balances(r *parsedRule) *eval.Share {
-	if !r.takes() {
+func (rs ruleset) balances(r *walk.Rule) *eval.Share {
+	if !takes(r) {
 		return nil
 	}
-	for _, c := range rs.conds[r.first : r.first+int32(r.n)] {
-		if c.kind == condStatistic {
-			return &rs.shares[c.x-1]
+	for _, c := range rs.Conds[r.First : r.First+int32(r.N)] {
+		if c.Kind == walk.CondStatistic {
+			return &rs.Shares[c.X-1]
 		}
 	}
 	return nil
 }
 
 // takes says that a rule may take the packets that it matches to an endpoint.
-func (r *parsedRule) takes() bool { return r.jumps() || r.do == doDNAT || r.do == doBroken }
+func takes(r *walk.Rule) bool { return r.Jumps() || r.Do == walk.DoDNAT || r.Do == walk.DoBroken }
 
 // unitsKnown is how far neighbours among 1/1, 1/2, ... are told apart whatever
 // the place: they are further from each other than twice the tolerance.
 const unitsKnown = 200
 
-func (rs *ruleset) evenShare(s *eval.Share, left uint64) {
+func (rs ruleset) evenShare(s *eval.Share, left uint64) {
 	p := s.Float()
 	nearest := uint64(math.Round(1 / max(p, 1e-9)))
 	for _, n := range []uint64{left, min(nearest, unitsKnown)} {

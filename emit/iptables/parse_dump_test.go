@@ -11,7 +11,7 @@ import (
 )
 
 // parseDump reads a text as a node's dump.
-func parseDump(t testing.TB, text string) *walker {
+func parseDump(t testing.TB, text string) emit.Walker {
 	t.Helper()
 	w, err := parseSections(ir.IPv4, []emit.Section{{Tool: Tool, Family: ir.IPv4, Text: []byte(text), Dump: true}}, nil)
 	if err != nil {

@@ -3,6 +3,9 @@ package iptables
 import (
 	"fmt"
 	"strings"
+
+	"svcc/emit"
+	"svcc/emit/walk"
 )
 
 // command reads a line that changes a chain.
@@ -16,7 +19,7 @@ func (p *parser) command(line string) error {
 		toks, line = toks[1:], strings.TrimLeft(line[len(toks[0].text):], " \t")
 	}
 	if len(toks) < 2 {
-		return fmt.Errorf("%s: a rule is \"-A CHAIN ...\"", quote(line))
+		return fmt.Errorf("%s: a rule is \"-A CHAIN ...\"", emit.Quote(line))
 	}
 	name := toks[1].text
 	switch cmd := toks[0].text; cmd {
@@ -31,7 +34,7 @@ func (p *parser) command(line string) error {
 	case "-P", "--policy":
 		return p.policyCommand(name, toks[2:])
 	default:
-		return fmt.Errorf("command %s is not one that makes rules", quote(cmd))
+		return fmt.Errorf("command %s is not one that makes rules", emit.Quote(cmd))
 	}
 }
 
@@ -40,11 +43,11 @@ func (p *parser) command(line string) error {
 func (p *parser) insert(name string, toks []token, line string) error {
 	if len(toks) > 0 && isNumber(toks[0].text) {
 		if toks[0].text != "1" {
-			return fmt.Errorf("-I at position %s: only the first is known", quote(toks[0].text))
+			return fmt.Errorf("-I at position %s: only the first is known", emit.Quote(toks[0].text))
 		}
 		toks = toks[1:]
 	}
-	return p.addRule(name, toks, line, flagInserted)
+	return p.addRule(name, toks, line, walk.FlagInserted)
 }
 
 func (p *parser) deleteChain(name string) error {
@@ -52,9 +55,9 @@ func (p *parser) deleteChain(name string) error {
 	if err != nil {
 		return err
 	}
-	c := &p.rs.chains[id]
-	if c.builtin || c.refs > 0 || c.n > 0 {
-		return fmt.Errorf("chain %s cannot be deleted: it is built in or in use", quote(name))
+	c := &p.rs.Chains[id]
+	if c.Builtin || c.Refs > 0 || c.N > 0 {
+		return fmt.Errorf("chain %s cannot be deleted: it is built in or in use", emit.Quote(name))
 	}
 	delete(p.byName, name)
 	p.last = -1
@@ -67,7 +70,7 @@ func (p *parser) policyCommand(name string, toks []token) error {
 		return err
 	}
 	if len(toks) == 0 {
-		return fmt.Errorf("-P %s: no policy", quote(name))
+		return fmt.Errorf("-P %s: no policy", emit.Quote(name))
 	}
 	return p.setPolicy(id, toks[0].text)
 }
@@ -75,19 +78,19 @@ func (p *parser) policyCommand(name string, toks []token) error {
 // chain finds a declared chain of the open table. Rules of a chain mostly
 // follow each other, so the chain before is tried first.
 func (p *parser) chain(name string) (int32, error) {
-	if p.last >= 0 && p.rs.chains[p.last].name == name {
+	if p.last >= 0 && p.rs.Chains[p.last].Name == name {
 		return p.last, nil
 	}
 	id, ok := p.byName[name]
 	if !ok {
-		return 0, fmt.Errorf("chain %s is not declared in table %s", quote(name), p.table)
+		return 0, fmt.Errorf("chain %s is not declared in table %s", emit.Quote(name), p.table)
 	}
 	p.last = id
 	return id, nil
 }
 
 // addRule reads a rule's matches and target.
-func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags) error {
+func (p *parser) addRule(name string, toks []token, line string, flags walk.Flags) error {
 	id, err := p.chain(name)
 	if err != nil {
 		return err
@@ -97,16 +100,19 @@ func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags
 	r.read()
 	r.check()
 	if !ours(name) && !r.jumpsToOurs() {
-		flags |= flagForeign
+		flags |= walk.FlagForeign
 	}
-	if r.do == doReject && r.value != 0 && flags&flagForeign == 0 {
+	if r.do == walk.DoReject && r.value != 0 && flags&walk.FlagForeign == 0 {
 		r.fail("REJECT has no model but for port unreachable")
 	}
 	if r.furniture(name) {
-		flags |= flagFurniture
+		flags |= walk.FlagFurniture
+	}
+	if r.table == "nat" && (r.do == walk.DoJump || r.do == walk.DoGoto) && r.rs.Chains[r.target].Name == chainNodePorts {
+		flags |= walk.FlagNodePorts
 	}
 	if r.trouble != "" {
-		opaque, err := r.unread(line, flags&flagForeign != 0)
+		opaque, err := r.unread(line, flags&walk.FlagForeign != 0)
 		if err != nil {
 			return err
 		}
@@ -117,31 +123,31 @@ func (p *parser) addRule(name string, toks []token, line string, flags ruleFlags
 }
 
 func (r *ruleParser) jumpsToOurs() bool {
-	return (r.do == doJump || r.do == doGoto) && ours(r.rs.chains[r.target].name)
+	return (r.do == walk.DoJump || r.do == walk.DoGoto) && ours(r.rs.Chains[r.target].Name)
 }
 
-func (p *parser) store(chain int32, flags ruleFlags, line string) {
+func (p *parser) store(chain int32, flags walk.Flags, line string) {
 	rs, r := p.rs, &p.rule
-	rule := parsedRule{
-		text: line, line: int32(p.line), chain: chain, first: int32(len(rs.conds)),
-		do: r.do, flags: flags, target: r.target, value: r.value, mask: r.mask,
+	rule := walk.Rule{
+		Text: line, Line: int32(p.line), Chain: chain, First: int32(len(rs.Conds)),
+		Do: r.do, Flags: flags, Target: r.target, Value: r.value, Mask: r.mask,
 	}
-	rs.conds = append(append(rs.conds, r.plain...), r.conds...)
-	rule.n = uint16(len(rs.conds) - int(rule.first))
-	if rule.jumps() {
-		rs.chains[r.target].refs++
+	rs.Conds = append(append(rs.Conds, r.plain...), r.conds...)
+	rule.N = uint16(len(rs.Conds) - int(rule.First))
+	if rule.Jumps() {
+		rs.Chains[r.target].Refs++
 	}
-	c := &rs.chains[chain]
-	c.n++
-	if flags&flagInserted != 0 {
-		c.inserted++
+	c := &rs.Chains[chain]
+	c.N++
+	if flags&walk.FlagInserted != 0 {
+		c.Inserted++
 	}
-	rs.rules = append(rs.rules, rule)
+	rs.Rules = append(rs.Rules, rule)
 }
 
-func (rs *ruleset) addTrouble(s string) int32 {
-	rs.troubles = append(rs.troubles, s)
-	return int32(len(rs.troubles) - 1)
+func (rs ruleset) addTrouble(s string) int32 {
+	rs.Troubles = append(rs.Troubles, s)
+	return int32(len(rs.Troubles) - 1)
 }
 
 // ours says whether a chain is kube-proxy's, of whatever service, or will be
@@ -164,12 +170,12 @@ type ruleParser struct {
 	*parser
 	toks    []token
 	not     bool        // a ! stands before the option
-	plain   []condition // source, destination, interface, protocol: asked first
-	conds   []condition // of the modules, in order: their side effects are ordered
+	plain   []walk.Cond // source, destination, interface, protocol: asked first
+	conds   []walk.Cond // of the modules, in order: their side effects are ordered
 	modules []*module
 	proto   uint32 // of -p, if it is not negated
 	to      *target
-	do      verb
+	do      walk.Verb
 	target  int32
 	value   uint32
 	mask    uint32
@@ -223,9 +229,9 @@ func (r *ruleParser) read() {
 func (r *ruleParser) option(t token) {
 	switch t.text {
 	case "-s", "--source", "--src":
-		r.address(condSrc, r.word(t.text))
+		r.address(walk.CondSrc, r.word(t.text))
 	case "-d", "--destination", "--dst":
-		r.address(condDst, r.word(t.text))
+		r.address(walk.CondDst, r.word(t.text))
 	case "-p", "--protocol", "--proto":
 		r.protocol(r.word(t.text))
 	case "-i", "--in-interface":
@@ -251,13 +257,13 @@ func (r *ruleParser) option(t token) {
 // load reads -m NAME.
 func (r *ruleParser) load(name string) {
 	m := moduleNamed(name)
-	if m == nil || m.around && r.rs.around == nil {
-		r.fail("match %s has no model", quote(name))
+	if m == nil || m.around && r.rs.Around == nil {
+		r.fail("match %s has no model", emit.Quote(name))
 		return
 	}
 	r.modules = append(r.modules, m)
-	if m.first != condNone {
-		r.add(condition{kind: m.first})
+	if m.first != walk.CondNone {
+		r.add(walk.Cond{Kind: m.first})
 	}
 }
 
@@ -266,7 +272,7 @@ func (r *ruleParser) load(name string) {
 // -p loads by itself.
 func (r *ruleParser) moduleOption(t token) {
 	if t.quoted {
-		r.fail("%s: not an option", quote(t.text))
+		r.fail("%s: not an option", emit.Quote(t.text))
 		return
 	}
 	for i := len(r.modules) - 1; i >= 0; i-- {
@@ -280,7 +286,7 @@ func (r *ruleParser) moduleOption(t token) {
 	if m := protocolModule(r.proto); m != nil && r.take(m.options, t.text) {
 		return
 	}
-	r.fail("option %s has no model", quote(t.text))
+	r.fail("option %s has no model", emit.Quote(t.text))
 	r.skip()
 }
 
@@ -298,7 +304,7 @@ func (r *ruleParser) take(os []option, name string) bool {
 			r.fail("! %s has no model", name)
 		}
 		if err := o.set(r, value); err != "" {
-			r.fail("%s %s: %s", name, quote(value), err)
+			r.fail("%s %s: %s", name, emit.Quote(value), err)
 		}
 		return true
 	}
@@ -318,26 +324,26 @@ func (r *ruleParser) skip() {
 }
 
 // addPlain appends a condition of which a rule can have one a kind.
-func (r *ruleParser) addPlain(c condition) {
+func (r *ruleParser) addPlain(c walk.Cond) {
 	for i := range r.plain {
-		if r.plain[i].kind == c.kind {
+		if r.plain[i].Kind == c.Kind {
 			r.fail("one option twice")
 		}
 	}
-	c.not = r.not
+	c.Not = r.not
 	r.plain = append(r.plain, c)
 }
 
 // add appends a module's condition.
-func (r *ruleParser) add(c condition) {
-	c.not = r.not
+func (r *ruleParser) add(c walk.Cond) {
+	c.Not = r.not
 	r.conds = append(r.conds, c)
 }
 
 // latest is the condition that the last -m of a kind made.
-func (r *ruleParser) latest(k condKind) *condition {
+func (r *ruleParser) latest(k walk.CondKind) *walk.Cond {
 	for i := len(r.conds) - 1; i >= 0; i-- {
-		if r.conds[i].kind == k {
+		if r.conds[i].Kind == k {
 			return &r.conds[i]
 		}
 	}
@@ -346,7 +352,7 @@ func (r *ruleParser) latest(k condKind) *condition {
 
 func (r *ruleParser) setTarget(name, option string) {
 	if r.not || r.target >= 0 || r.to != nil {
-		r.fail("%s %s: a second target, or !", option, quote(name))
+		r.fail("%s %s: a second target, or !", option, emit.Quote(name))
 		return
 	}
 	id, declared := r.byName[name]
@@ -360,13 +366,13 @@ func (r *ruleParser) setTarget(name, option string) {
 		r.fail("target %s has no model", name)
 	case !declared:
 		r.undeclared = true
-		r.fail("jumps to %s, which is neither a target nor a chain declared in table %s", quote(name), r.table)
-	case r.rs.chains[id].builtin:
+		r.fail("jumps to %s, which is neither a target nor a chain declared in table %s", emit.Quote(name), r.table)
+	case r.rs.Chains[id].Builtin:
 		r.undeclared = true
 		r.fail("jumps to %s, which is a built-in chain", name)
 	default:
-		if r.target, r.do = id, doJump; !jumps {
-			r.do = doGoto
+		if r.target, r.do = id, walk.DoJump; !jumps {
+			r.do = walk.DoGoto
 		}
 	}
 }
@@ -384,11 +390,11 @@ func (r *ruleParser) check() {
 		}
 	}
 	switch {
-	case r.do == doMark && r.value == 0 && r.mask == 0:
+	case r.do == walk.DoMark && r.value == 0 && r.mask == 0:
 		r.fail("MARK without a change of the mark")
-	case r.do == doDNAT && r.target < 0:
+	case r.do == walk.DoDNAT && r.target < 0:
 		r.fail("DNAT without --to-destination")
-	case r.do == doDNAT && r.rs.dests[r.target].Port() != 0 && r.proto == 0:
+	case r.do == walk.DoDNAT && r.rs.Dests[r.target].Port() != 0 && r.proto == 0:
 		r.fail("DNAT to a port without -p")
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	deep := "*nat\n"
-	for i := range maxDepth + 2 {
+	for i := range 64 + 2 {
 		deep += fmt.Sprintf(":KUBE-%d - [0:0]\n", i)
 	}
-	for i := range maxDepth + 1 {
+	for i := range 64 + 1 {
 		deep += fmt.Sprintf("-A KUBE-%d -j KUBE-%d\n", i, i+1)
 	}
 	for _, c := range []struct{ text, want string }{
@@ -176,7 +176,7 @@ COMMIT
 	checkWalk(t, w, packet(ir.TCP, "10.1.1.1", "c", "1.1.1.1:80"), "1 as it is to 1.1.1.1:80 forward=accept")
 	checkWalk(t, w, packet(ir.TCP, "11.1.1.1", "c", "1.1.1.1:80"), "1 as it is to 1.1.1.1:80 forward=policy")
 	checkWalk(t, w, packet(ir.TCP, "11.1.1.1", "c", "192.0.2.10:80"), "1 reject as it is to 192.0.2.10:80 input=reject")
-	checkWalk(t, w.Own().(*walker), packet(ir.TCP, "10.1.1.1", "c", "1.1.1.1:80"), "1 as it is to 1.1.1.1:80 forward=policy")
+	checkWalk(t, w.Own(), packet(ir.TCP, "10.1.1.1", "c", "1.1.1.1:80"), "1 as it is to 1.1.1.1:80 forward=policy")
 	if p := w.Policy("FORWARD"); p != eval.Drop {
 		t.Errorf("policy of FORWARD is %s", p)
 	}

@@ -1,83 +1,50 @@
 package iptables
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"strings"
 
-	"svcc/ir"
+	"svcc/emit"
+	"svcc/emit/walk"
 	"svcc/ir/eval"
 )
 
-// ip is an address as numbers; an IPv4 address is in lo.
-type ip struct{ hi, lo uint64 }
-
-func ipOf(a netip.Addr) ip {
-	if a.Is4() {
-		b := a.As4()
-		return ip{lo: uint64(binary.BigEndian.Uint32(b[:]))}
-	}
-	b := a.As16()
-	return ip{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
-}
-
-func (a ip) and(m ip) ip { return ip{a.hi & m.hi, a.lo & m.lo} }
-
-// maskOf is the mask of a prefix length.
-func maskOf(f ir.Family, bits int) ip {
-	if f == ir.IPv4 {
-		return ip{lo: uint64(^uint32(0)) &^ (1<<(32-bits) - 1)}
-	}
-	if bits <= 64 {
-		return ip{hi: ^uint64(0) << (64 - bits)}
-	}
-	return ip{^uint64(0), ^uint64(0) << (128 - bits)}
-}
-
 // address reads -s and -d: "[!] ADDR[/LENGTH|/MASK]". Host names and lists have
 // no model.
-func (r *ruleParser) address(k condKind, s string) {
-	addr, mask, ok := r.rs.parseMaskedAddr(s)
+func (r *ruleParser) address(k walk.CondKind, s string) {
+	c, ok := r.masked(k, s)
 	if !ok {
-		r.fail("%s: not an address of %s", quote(s), r.rs.family)
+		r.fail("%s: not an address of %s", emit.Quote(s), r.rs.Family)
 		return
-	}
-	c := condition{kind: k}
-	if r.rs.family == ir.IPv4 {
-		c.x, c.y = uint32(addr.lo), uint32(mask.lo)
-	} else {
-		c.kind += condSrc6 - condSrc
-		c.x = uint32(len(r.rs.wide))
-		r.rs.wide = append(r.rs.wide, wideMask{addr, mask})
 	}
 	r.addPlain(c)
 }
 
-func (rs *ruleset) parseMaskedAddr(s string) (addr, mask ip, ok bool) {
+// masked is a condition for "ADDR[/LENGTH|/MASK]".
+func (r *ruleParser) masked(k walk.CondKind, s string) (walk.Cond, bool) {
 	text, tail, slash := strings.Cut(s, "/")
-	a, ok := rs.parseAddr(text)
-	bits := 128
-	if rs.family == ir.IPv4 {
-		bits = 32
+	a, ok := r.parseAddr(text)
+	if !ok {
+		return walk.Cond{}, false
 	}
-	if !ok || !slash {
-		return ipOf(a), maskOf(rs.family, bits), ok
+	if !slash {
+		return r.rs.Within(k, a, a.BitLen()), true
 	}
-	if m, ok := rs.parseAddr(tail); ok {
-		return ipOf(a).and(ipOf(m)), ipOf(m), true
+	if m, ok := r.parseAddr(tail); ok {
+		return r.rs.Masked(k, a, m), true
 	}
 	n, err := strconv.ParseUint(tail, 10, 8)
-	if err != nil || int(n) > bits {
-		return ip{}, ip{}, false
+	if err != nil || int(n) > a.BitLen() {
+		return walk.Cond{}, false
 	}
-	mask = maskOf(rs.family, int(n))
-	return ipOf(a).and(mask), mask, true
+	return r.rs.Within(k, a, int(n)), true
 }
 
-func (rs *ruleset) parseAddr(s string) (netip.Addr, bool) {
+// parseAddr reads an address of the family.
+func (r *ruleParser) parseAddr(s string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(s)
-	if err != nil || !rs.family.Of(a) || a.Zone() != "" {
+	if err != nil || !r.rs.Family.Of(a) || a.Zone() != "" {
 		return netip.IPv6Unspecified(), false
 	}
 	return a, true
@@ -94,7 +61,7 @@ func (r *ruleParser) protocol(s string) {
 	n, ok := protocolNames[s]
 	if !ok && s != "all" {
 		if n, ok = parseNumber(s); !ok || n > 255 {
-			r.fail("protocol %s is unknown", quote(s))
+			r.fail("protocol %s is unknown", emit.Quote(s))
 			return
 		}
 	}
@@ -102,21 +69,21 @@ func (r *ruleParser) protocol(s string) {
 		r.proto = n
 	}
 	if n != 0 {
-		r.addPlain(condition{kind: condProto, x: n})
+		r.addPlain(walk.Cond{Kind: walk.CondProto, X: n})
 	}
 }
 
 // ifname reads -i; a + at the end stands for any rest.
 func (r *ruleParser) ifname(s string) {
-	c := condition{kind: condIn}
+	c := walk.Cond{Kind: walk.CondIn}
 	if n := len(s) - 1; n >= 0 && s[n] == '+' {
-		s, c.y = s[:n], 1
+		s, c.Y = s[:n], 1
 	}
-	if s == "" && c.y == 0 || len(s) > 15 {
-		r.fail("%s cannot be an interface's name", quote(s))
+	if s == "" && c.Y == 0 || len(s) > 15 {
+		r.fail("%s cannot be an interface's name", emit.Quote(s))
 		return
 	}
-	c.x = r.rs.nameID(s)
+	c.X = r.rs.NameID(s)
 	r.addPlain(c)
 }
 

@@ -1,41 +1,28 @@
 package iptables
 
-import "net/netip"
+import (
+	"net/netip"
 
-// verb is what a rule does to a packet that it matches.
-type verb uint8
-
-const (
-	doNothing verb = iota
-	doJump         // into target; back when that chain ends
-	doGoto         // into target; that chain ends where ours would
-	doReturn
-	doAccept
-	doDrop
-	doReject
-	doMark // mark = mark &^ mask ^ value
-	doDNAT
-	doMasquerade
-	doBroken // see ruleParser.broken
+	"svcc/emit/walk"
 )
 
 // target is what -j names beside chains.
 type target struct {
 	name    string
-	do      verb
+	do      walk.Verb
 	options []option
 }
 
 // targets are those with a model.
 var targets = []target{
-	{name: "DNAT", do: doDNAT, options: []option{
+	{name: "DNAT", do: walk.DoDNAT, options: []option{
 		{"--to-destination", true, false, setDNAT},
 		{"--to", true, false, setDNAT},
 		// With a single address and port there is nothing to choose.
 		{"--random", false, false, ignore},
 		{"--persistent", false, false, ignore},
 	}},
-	{name: "MARK", do: doMark, options: []option{
+	{name: "MARK", do: walk.DoMark, options: []option{
 		{"--set-xmark", true, false, func(r *ruleParser, v string) string { return setXmark(r, v, false) }},
 		{"--set-mark", true, false, func(r *ruleParser, v string) string { return setXmark(r, v, true) }},
 		{"--or-mark", true, false, func(r *ruleParser, v string) string {
@@ -48,11 +35,11 @@ var targets = []target{
 			return setBits(r, v, func(n uint32) (uint32, uint32) { return n, 0 })
 		}},
 	}},
-	{name: "ACCEPT", do: doAccept},
-	{name: "RETURN", do: doReturn},
-	{name: "DROP", do: doDrop},
-	{name: "REJECT", do: doReject, options: []option{{"--reject-with", true, false, setReject}}},
-	{name: "MASQUERADE", do: doMasquerade, options: []option{
+	{name: "ACCEPT", do: walk.DoAccept},
+	{name: "RETURN", do: walk.DoReturn},
+	{name: "DROP", do: walk.DoDrop},
+	{name: "REJECT", do: walk.DoReject, options: []option{{"--reject-with", true, false, setReject}}},
+	{name: "MASQUERADE", do: walk.DoMasquerade, options: []option{
 		{"--random-fully", false, false, ignore},
 		{"--random", false, false, ignore},
 	}},
@@ -86,11 +73,11 @@ func setDNAT(r *ruleParser, v string) string {
 		}
 		to = netip.AddrPortFrom(a, 0)
 	}
-	if !r.rs.family.Of(to.Addr()) || to.Addr().Zone() != "" {
-		return "not an address of " + r.rs.family.String()
+	if !r.rs.Family.Of(to.Addr()) || to.Addr().Zone() != "" {
+		return "not an address of " + r.rs.Family.String()
 	}
-	r.target = int32(len(r.rs.dests))
-	r.rs.dests = append(r.rs.dests, to)
+	r.target = int32(len(r.rs.Dests))
+	r.rs.Dests = append(r.rs.Dests, to)
 	return ""
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"svcc/emit"
+	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -14,7 +15,7 @@ import (
 // node is the node of the worked example, in both families.
 var node = eval.Host{Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8:2::10")}}
 
-func mustParse(t testing.TB, f ir.Family, text string) *walker {
+func mustParse(t testing.TB, f ir.Family, text string) *audited {
 	t.Helper()
 	w, err := parse(f, text)
 	if err != nil {
@@ -23,12 +24,12 @@ func mustParse(t testing.TB, f ir.Family, text string) *walker {
 	return w
 }
 
-func parse(f ir.Family, text string) (*walker, error) {
+func parse(f ir.Family, text string) (*audited, error) {
 	rs, err := parseRules(f, []byte(text))
 	if err != nil {
 		return nil, err
 	}
-	return newWalker(f, rs)
+	return &audited{walk.New(rs.Ruleset), rs, earlyChains(rs)}, nil
 }
 
 func readFile(t testing.TB, name string) string {
@@ -49,7 +50,7 @@ func packet(proto ir.Protocol, from, in, to string) eval.Packet {
 }
 
 // walk1 walks a packet and traces it; both must tell the same.
-func walk1(t *testing.T, w *walker, p eval.Packet) string {
+func walk1(t *testing.T, w emit.Walker, p eval.Packet) string {
 	t.Helper()
 	out, err := w.Walk(p, node)
 	if err != nil {
@@ -62,7 +63,7 @@ func walk1(t *testing.T, w *walker, p eval.Packet) string {
 	return out.String()
 }
 
-func checkWalk(t *testing.T, w *walker, p eval.Packet, want ...string) {
+func checkWalk(t *testing.T, w emit.Walker, p eval.Packet, want ...string) {
 	t.Helper()
 	if got, want := walk1(t, w, p), strings.Join(want, "\n")+"\n"; got != want {
 		t.Errorf("%s\ngot\n%swant\n%s", p, got, want)
@@ -303,4 +304,13 @@ COMMIT
 func TestAcceptInNat(t *testing.T) {
 	w := mustParse(t, ir.IPv4, "*nat\n:A - [0:0]\n-A OUTPUT -j A\n-A OUTPUT -j MARK --or-mark 0x10\n-A A -j ACCEPT\nCOMMIT\n")
 	checkWalk(t, w, packet(ir.TCP, own, "", "1.1.1.1:80"), "1 as it is to 1.1.1.1:80 nat=accept output=policy")
+}
+
+// parseRules reads a text of both tables.
+func parseRules(f ir.Family, text []byte) (ruleset, error) {
+	p := newParser(f)
+	if err := p.read(string(text)); err != nil {
+		return ruleset{}, err
+	}
+	return p.finish()
 }

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"svcc/emit/iptables"
+	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
 
 // around is a State as rules and packets meet it.
-func (s *State) around() (*iptables.Around, error) {
-	sets := map[string]iptables.Set{}
+func (s *State) around() (*walk.Around, error) {
+	sets := map[string]walk.Set{}
 	for _, x := range s.Sets {
 		m, err := newMembers(s.Family, x)
 		if err != nil {
@@ -26,7 +26,7 @@ func (s *State) around() (*iptables.Around, error) {
 	for _, a := range s.Addresses {
 		bears[a] = true
 	}
-	servers := make(map[Key]*iptables.Server, len(s.Servers))
+	servers := make(map[Key]*walk.Server, len(s.Servers))
 	for _, v := range s.Servers {
 		w, err := v.walked()
 		if err != nil {
@@ -34,39 +34,39 @@ func (s *State) around() (*iptables.Around, error) {
 		}
 		servers[v.Key] = w
 	}
-	return &iptables.Around{
+	return &walk.Around{
 		Boxes:  s.boxes(sets),
 		Sets:   sets,
 		Bears:  func(a netip.Addr) bool { return bears[a] },
-		Server: func(at netip.AddrPort, p ir.Protocol) *iptables.Server { return servers[Key{p, at}] },
+		Server: func(at netip.AddrPort, p ir.Protocol) *walk.Server { return servers[Key{p, at}] },
 	}, nil
 }
 
 // walked is a server as packets meet it. A destination of weight 0 gets no new
 // connection. How often a scheduler chooses one of others of the same weight is
 // its own affair; it is taken to choose each alike.
-func (v *Server) walked() (*iptables.Server, error) {
+func (v *Server) walked() (*walk.Server, error) {
 	if _, known := options[v.Protocol]; !known {
 		return nil, fmt.Errorf("virtual server %s: no such protocol", v.Key)
 	}
-	w := &iptables.Server{Text: fmt.Sprintf("-A %s -s %s", v.Key, v.Scheduler), Sticky: v.Timeout}
+	w := &walk.Server{Text: fmt.Sprintf("-A %s -s %s", v.Key, v.Scheduler), Sticky: v.Timeout}
 	sum := 0
 	for _, d := range v.Destinations {
 		sum += d.Weight
 	}
 	for _, d := range v.Destinations {
 		if d.Weight > 0 {
-			w.Choices = append(w.Choices, iptables.Choice{To: d.Address, Share: eval.Of(uint64(d.Weight), uint64(sum))})
+			w.Choices = append(w.Choices, walk.Choice{To: d.Address, Share: eval.Of(uint64(d.Weight), uint64(sum))})
 		}
 	}
-	slices.SortStableFunc(w.Choices, func(a, b iptables.Choice) int { return a.To.Compare(b.To) })
+	slices.SortStableFunc(w.Choices, func(a, b walk.Choice) int { return a.To.Compare(b.To) })
 	return w, nil
 }
 
 // members is a set as rules ask it.
 type members struct {
 	dimensions int
-	entries    []iptables.Entry // in the order of the set
+	entries    []walk.Entry // in the order of the set
 	bitmap     bool
 	plain      map[member]bool
 	ranges     map[member]ir.PrefixSet // of hash:ip,port,net, by address and port
@@ -111,7 +111,7 @@ func (m *members) add(f ir.Family, kind, entry string, ranges map[member][]netip
 	if m.bitmap {
 		port, err := strconv.ParseUint(entry, 10, 16)
 		m.plain[member{port: uint16(port)}] = true
-		m.entries = append(m.entries, iptables.Entry{Port: uint16(port)})
+		m.entries = append(m.entries, walk.Entry{Port: uint16(port)})
 		return err
 	}
 	parts := strings.Split(entry, ",")
@@ -128,7 +128,7 @@ func (m *members) add(f ir.Family, kind, entry string, ranges map[member][]netip
 			return err
 		}
 	}
-	e := iptables.Entry{Addr: x.addr, Protocol: x.proto, Port: x.port}
+	e := walk.Entry{Addr: x.addr, Protocol: x.proto, Port: x.port}
 	switch kind {
 	case TypeIPPortIP:
 		if x.third, err = netip.ParseAddr(parts[2]); err != nil {
@@ -167,11 +167,11 @@ func readRange(s string) (netip.Prefix, error) {
 	return netip.ParsePrefix(s)
 }
 
-// Dimensions implements iptables.Set.
+// Dimensions implements walk.Set.
 func (m *members) Dimensions() int { return m.dimensions }
 
-// Entries implements iptables.Set.
-func (m *members) Entries(yield func(iptables.Entry) bool) {
+// Entries implements walk.Set.
+func (m *members) Entries(yield func(walk.Entry) bool) {
 	for _, e := range m.entries {
 		if !yield(e) {
 			return
@@ -179,7 +179,7 @@ func (m *members) Entries(yield func(iptables.Entry) bool) {
 	}
 }
 
-// Holds implements iptables.Set.
+// Holds implements walk.Set.
 func (m *members) Holds(p ir.Protocol, ends []netip.AddrPort) bool {
 	if m.bitmap {
 		return m.plain[member{port: ends[0].Port()}]

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"net/netip"
 
-	"svcc/emit/iptables"
+	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -14,7 +14,7 @@ const everywhere = eval.Prerouting | eval.Output
 
 // boxes are the packets that entries of sets, borne addresses and virtual servers
 // are for, whatever rules ask.
-func (s *State) boxes(sets map[string]iptables.Set) iter.Seq[*eval.Box] {
+func (s *State) boxes(sets map[string]walk.Set) iter.Seq[*eval.Box] {
 	return func(yield func(*eval.Box) bool) {
 		for _, v := range s.Servers {
 			if !s.destination(v.Key, "virtual server "+v.Key.String(), yield) {
@@ -53,7 +53,7 @@ func (s *State) destination(k Key, rule string, yield func(*eval.Box) bool) bool
 // entry gives the boxes of a set's entry. What a third part asks is where the
 // packet comes from; where that is the destination itself, it is asked of an
 // endpoint that a packet was sent to.
-func (s *State) entry(x *Set, e iptables.Entry, yield func(*eval.Box) bool) bool {
+func (s *State) entry(x *Set, e walk.Entry, yield func(*eval.Box) bool) bool {
 	rule := "set " + x.Name
 	switch x.Type {
 	case TypePort:

@@ -36,7 +36,7 @@ type reason struct {
 
 func newAudit(p *ir.Program, walker emit.Walker, r *rules) *audit {
 	a := &audit{program: p, shown: map[string]bool{}, reasons: map[string]*reason{}}
-	if rules, ok := walker.(emit.Auditor); ok && r.ruleset == nil {
+	if rules, ok := walker.(emit.Auditor); ok {
 		a.rules, a.age = rules, rules.Age()
 		a.explainer = proof.NewExplainer(p, a.age)
 	}

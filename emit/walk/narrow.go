@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"cmp"
@@ -40,22 +40,22 @@ const (
 
 // narrower finds the chances of chains.
 type narrower struct {
-	rs     *ruleset
+	rs     *Ruleset
 	visits int // rules that may still be looked at
 	found  []netip.AddrPort
 }
 
-func newNarrower(rs *ruleset) *narrower {
-	return &narrower{rs: rs, visits: visitsPerRun * (len(rs.rules) + deepest)}
+func newNarrower(rs *Ruleset) *narrower {
+	return &narrower{rs: rs, visits: visitsPerRun * (len(rs.Rules) + deepest)}
 }
 
 // chain gives the chances of a chain; nil if there is nothing to gain.
 func (n *narrower) chain(c int32) *chances {
-	if n.rs.chains[c].table != "nat" || n.rs.chains[c].n < 2 {
+	if n.rs.Chains[c].Table != "nat" || n.rs.Chains[c].N < 2 {
 		return nil
 	}
 	x := &chances{}
-	for i := int32(0); i < n.rs.chains[c].n; {
+	for i := int32(0); i < n.rs.Chains[c].N; {
 		run, ok := n.run(c, i, x)
 		if !ok {
 			i++
@@ -75,7 +75,7 @@ func (n *narrower) chain(c int32) *chances {
 // rules. What its rules lead to goes to x.
 func (n *narrower) run(c, from int32, x *chances) (chanceRun, bool) {
 	r := chanceRun{from: from, to: from, rest: []eval.Share{eval.Whole}}
-	rules, before := n.rs.rulesOf(c), len(x.ways)
+	rules, before := n.rs.RulesOf(c), len(x.ways)
 	for ; r.to < int32(len(rules)); r.to++ {
 		n.found = n.found[:0]
 		p, proto, ok := n.chance(&rules[r.to])
@@ -105,8 +105,8 @@ func (n *narrower) run(c, from int32, x *chances) (chanceRun, bool) {
 
 // chance is the share of packets of a protocol, 0 for any, that a rule takes for
 // good to endpoints, which it adds to found.
-func (n *narrower) chance(r *parsedRule) (p eval.Share, proto uint32, ok bool) {
-	if r.flags&(flagForeign|flagOpaque) != 0 {
+func (n *narrower) chance(r *Rule) (p eval.Share, proto uint32, ok bool) {
+	if r.Flags&(FlagForeign|FlagOpaque) != 0 {
 		return p, 0, false
 	}
 	if p, proto, ok = n.rs.left(r); !ok {
@@ -118,17 +118,17 @@ func (n *narrower) chance(r *parsedRule) (p eval.Share, proto uint32, ok bool) {
 
 // left is the share of packets of a protocol that a rule takes, if it asks for
 // nothing else.
-func (rs *ruleset) left(r *parsedRule) (p eval.Share, proto uint32, ok bool) {
+func (rs *Ruleset) left(r *Rule) (p eval.Share, proto uint32, ok bool) {
 	p = eval.Whole
-	for _, c := range rs.conds[r.first : r.first+int32(r.n)] {
+	for _, c := range rs.Conds[r.First : r.First+int32(r.N)] {
 		switch {
-		case c.not:
+		case c.Not:
 			return p, 0, false
-		case c.kind == condProto:
-			proto = c.x
-		case c.kind == condStatistic && p == eval.Whole:
-			p = rs.shares[c.x-1]
-		case c.kind == condRecent && c.sub == recentSet:
+		case c.Kind == CondProto:
+			proto = c.X
+		case c.Kind == CondStatistic && p == eval.Whole:
+			p = rs.Shares[c.X-1]
+		case c.Kind == CondRecent && c.Sub == RecentSet:
 		default:
 			return p, 0, false
 		}
@@ -138,14 +138,14 @@ func (rs *ruleset) left(r *parsedRule) (p eval.Share, proto uint32, ok bool) {
 
 // ends says that whatever of a protocol, 0 for any, meets a rule's target goes to
 // an endpoint, which is added to found.
-func (n *narrower) ends(r *parsedRule, depth int) (proto uint32, ok bool) {
-	switch r.do {
-	case doDNAT:
-		to := n.rs.dests[r.target]
+func (n *narrower) ends(r *Rule, depth int) (proto uint32, ok bool) {
+	switch r.Do {
+	case DoDNAT:
+		to := n.rs.Dests[r.Target]
 		n.found = append(n.found, to)
 		return 0, to.IsValid() && to.Port() != 0
-	case doJump, doGoto:
-		return n.closed(r.target, depth+1)
+	case DoJump, DoGoto:
+		return n.closed(r.Target, depth+1)
 	}
 	return 0, false
 }
@@ -153,17 +153,17 @@ func (n *narrower) ends(r *parsedRule, depth int) (proto uint32, ok bool) {
 // closed says so of a chain: a rule of it takes all that come to it, and none
 // before sends packets elsewhere than to an endpoint.
 func (n *narrower) closed(chain int32, depth int) (proto uint32, ok bool) {
-	rules := n.rs.rulesOf(chain)
+	rules := n.rs.RulesOf(chain)
 	if n.visits -= len(rules); n.visits < 0 || depth > deepest {
 		return 0, false
 	}
 	for i := range rules {
 		r := &rules[i]
-		if r.flags&flagOpaque != 0 || n.rs.marks(r) {
+		if r.Flags&FlagOpaque != 0 || n.rs.marks(r) {
 			continue
 		}
 		inner, ok := n.ends(r, depth)
-		if !ok || r.flags&flagForeign != 0 || proto != 0 && inner != 0 && proto != inner {
+		if !ok || r.Flags&FlagForeign != 0 || proto != 0 && inner != 0 && proto != inner {
 			return 0, false
 		}
 		proto |= inner
@@ -176,11 +176,11 @@ func (n *narrower) closed(chain int32, depth int) (proto uint32, ok bool) {
 
 // marks says that a rule does nothing but mark packets, in a chain of its own as
 // KUBE-MARK-MASQ is or itself.
-func (rs *ruleset) marks(r *parsedRule) bool {
-	if r.do != doJump {
-		return r.do == doMark
+func (rs *Ruleset) marks(r *Rule) bool {
+	if r.Do != DoJump {
+		return r.Do == DoMark
 	}
-	return !slices.ContainsFunc(rs.rulesOf(r.target), func(x parsedRule) bool { return x.do != doMark })
+	return !slices.ContainsFunc(rs.RulesOf(r.Target), func(x Rule) bool { return x.Do != DoMark })
 }
 
 // skip takes a packet that is looked at on its way to one endpoint over the rules

@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"svcc/emit"
-	"svcc/ir"
 	"svcc/ir/eval"
 )
 
@@ -20,12 +19,11 @@ import (
 // if it goes to the node itself filter INPUT too, by interface lo. nat is
 // consulted for the first packets of flows only. Tables mangle, raw and security are not
 // walked, and neither is nat INPUT; Foreign lists what they would do.
-type walker struct {
-	rs    *ruleset
-	base  [stageDone]int32           // the built-in chain of each stage; -1: no such table
-	index []*chainIndex              // of each chain; nil if it is short
-	early [2][len(earlyTables)]int32 // see earlyChains
-	own   bool                       // foreign rules are passed over
+type Walker struct {
+	rs    *Ruleset
+	base  [stageDone]int32 // the built-in chain of each stage; -1: no such table
+	index []*chainIndex    // of each chain; nil if it is short
+	own   bool             // foreign rules are passed over
 
 	chances []*chances // of each chain; nil if it has few
 
@@ -33,7 +31,7 @@ type walker struct {
 	pool     *sync.Pool // of *walk
 }
 
-var _ emit.Walker = (*walker)(nil)
+var _ emit.Walker = (*Walker)(nil)
 
 // stage is one hook of one table, in the order in which packets come by.
 type stage uint8
@@ -67,44 +65,31 @@ func (s stage) servers() bool { return s == serversOutput || s == serversInput }
 
 func (s stage) nat() bool { return s == natPrerouting || s == natOutput || s == natPostrouting }
 
-// newWalker prepares a ruleset for walking.
-func newWalker(f ir.Family, rs *ruleset) (*walker, error) {
-	if f != rs.family {
-		return nil, fmt.Errorf("rules of %s cannot be walked for %s", rs.family, f)
-	}
-	w := &walker{rs: rs, early: earlyChains(rs), maxSteps: maxSteps, index: make([]*chainIndex, len(rs.chains)), chances: make([]*chances, len(rs.chains))}
+// New prepares a ruleset for walking.
+func New(rs *Ruleset) *Walker {
+	w := &Walker{rs: rs, maxSteps: maxSteps, index: make([]*chainIndex, len(rs.Chains)), chances: make([]*chances, len(rs.Chains))}
 	for s := range w.base {
-		w.base[s] = rs.builtin(stages[s].table, stages[s].hook)
+		w.base[s] = rs.Builtin(stages[s].table, stages[s].hook)
 	}
 	narrower := newNarrower(rs)
-	for c := range rs.chains {
+	for c := range rs.Chains {
 		w.index[c] = newIndex(rs, int32(c))
 		w.chances[c] = narrower.chain(int32(c))
 	}
-	rs.adopt()
-	for i := range rs.rules {
-		if r := &rs.rules[i]; rs.leadsOn(r) {
-			r.flags |= flagLeadsOn
+	for i := range rs.Rules {
+		if r := &rs.Rules[i]; rs.leadsOn(r) {
+			r.Flags |= flagLeadsOn
 		}
 	}
 	w.pool = &sync.Pool{New: func() any { return &walk{w: w} }}
-	return w, nil
-}
-
-func (rs *ruleset) builtin(table, name string) int32 {
-	for i := range rs.chains {
-		if c := &rs.chains[i]; c.builtin && c.table == table && c.name == name {
-			return int32(i)
-		}
-	}
-	return -1
+	return w
 }
 
 // Own is a walker over the same rules that passes over the foreign ones: those
 // that are not in a chain of kube-proxy's and do not jump into one. Of kubelet's,
 // and of where they stand among ours, see furniture.go and order_firewall.go.
-func (w *walker) Own() emit.Walker {
-	o := w.firewallFirst()
+func (w *Walker) Own() emit.Walker {
+	o := w.first()
 	o.own = true
 	o.pool = &sync.Pool{New: func() any { return &walk{w: o} }}
 	return o
@@ -112,32 +97,32 @@ func (w *walker) Own() emit.Walker {
 
 // Policy is what becomes of a packet for which a filter hook's rules decide
 // nothing (eval.Policy): Accept or Drop, as the built-in chain is declared.
-func (w *walker) Policy(hook string) eval.Verdict {
-	if c := w.rs.builtin("filter", hook); c >= 0 {
-		return w.rs.chains[c].policy
+func (w *Walker) Policy(hook string) eval.Verdict {
+	if c := w.rs.Builtin("filter", hook); c >= 0 {
+		return w.rs.Chains[c].Policy
 	}
 	return eval.Accept
 }
 
 // Walk gives a packet's outcome. Errors name line and rule.
-func (w *walker) Walk(p eval.Packet, h eval.Host) (eval.Outcome, error) {
+func (w *Walker) Walk(p eval.Packet, h eval.Host) (eval.Outcome, error) {
 	return w.follow(nil, p, h, netip.AddrPort{}, nil)
 }
 
 // WalkTo is Walk without the branches that DNAT sends elsewhere than to; all of
 // them where to is not valid. It takes the memory of into.
-func (w *walker) WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error) {
+func (w *Walker) WalkTo(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, error) {
 	return w.follow(into, p, h, to, nil)
 }
 
 // Trace is Walk with every rule met that did something. Ways that part and
 // meet the same rule are one Hop, which has the sum of their shares.
-func (w *walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, error) {
+func (w *Walker) Trace(p eval.Packet, h eval.Host) (eval.Outcome, []emit.Hop, error) {
 	return w.TraceTo(p, h, netip.AddrPort{})
 }
 
 // TraceTo is Trace without the ways that WalkTo leaves out.
-func (w *walker) TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, []emit.Hop, error) {
+func (w *Walker) TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Outcome, []emit.Hop, error) {
 	t := &tracer{}
 	out, err := w.follow(nil, p, h, to, t)
 	if err != nil {
@@ -148,7 +133,7 @@ func (w *walker) TraceTo(p eval.Packet, h eval.Host, to netip.AddrPort) (eval.Ou
 
 // Met is how many rules the kernel holds the packet against, averaged over what
 // may happen to it by chance: all rules of each chain up to the one that decides.
-func (w *walker) Met(p eval.Packet, h eval.Host) (float64, error) {
+func (w *Walker) Met(p eval.Packet, h eval.Host) (float64, error) {
 	k := w.pool.Get().(*walk)
 	defer w.pool.Put(k)
 	k.packet, k.host, k.want, k.steps = p, w.on(h), nil, 0
@@ -158,8 +143,8 @@ func (w *walker) Met(p eval.Packet, h eval.Host) (float64, error) {
 	return k.met, err
 }
 
-func (w *walker) follow(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer) (eval.Outcome, error) {
-	if f := w.rs.family; !f.Of(p.Src.Addr()) || !f.Of(p.Dst.Addr()) {
+func (w *Walker) follow(into eval.Outcome, p eval.Packet, h eval.Host, to netip.AddrPort, t *tracer) (eval.Outcome, error) {
+	if f := w.rs.Family; !f.Of(p.Src.Addr()) || !f.Of(p.Dst.Addr()) {
 		return nil, fmt.Errorf("packet %s: not of %s", p, f)
 	}
 	k := w.pool.Get().(*walk)
@@ -186,9 +171,9 @@ func (w *walker) follow(into eval.Outcome, p eval.Packet, h eval.Host, to netip.
 }
 
 // on is the host with the addresses that it bears for services.
-func (w *walker) on(h eval.Host) eval.Host {
-	if w.rs.around != nil {
-		h.Bears = w.rs.around.Bears
+func (w *Walker) on(h eval.Host) eval.Host {
+	if w.rs.Around != nil {
+		h.Bears = w.rs.Around.Bears
 	}
 	return h
 }
@@ -200,7 +185,7 @@ func (k *walk) outcome(into eval.Outcome) ([]eval.Branch, error) {
 	for i := range k.ends {
 		e := &k.ends[i]
 		out[i] = k.verdictOnly(e.branch())
-		if e.lists.n == 0 || k.w.rs.around != nil && out[i].Verdict().Refused() {
+		if e.lists.n == 0 || k.w.rs.Around != nil && out[i].Verdict().Refused() {
 			continue
 		}
 		if again == nil {
@@ -256,4 +241,31 @@ func (k *walk) listsOf(to netip.AddrPort) []uint32 {
 		}
 	}
 	return out
+}
+
+// lateJump is a jump that comes after other jumps of ours in its built-in chain, where
+// either order is an ordinary node's.
+type LateJump struct {
+	Chain    int32
+	From, At int32 // in the chain: our first jump, and the late one
+}
+
+// first is the walker with the late jumps before all of ours in their chains.
+func (w *Walker) first() *Walker {
+	late := w.rs.Late
+	o := *w
+	if len(late) == 0 {
+		return &o
+	}
+	rs := *w.rs
+	rs.Rules = slices.Clone(rs.Rules)
+	o.rs, o.index = &rs, slices.Clone(w.index)
+	for _, l := range late {
+		rules := rs.RulesOf(l.Chain)
+		jump := rules[l.At]
+		copy(rules[l.From+1:l.At+1], rules[l.From:l.At])
+		rules[l.From] = jump
+		o.index[l.Chain] = newIndex(&rs, l.Chain)
+	}
+	return &o
 }

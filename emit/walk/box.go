@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"svcc/ir"
@@ -7,43 +7,43 @@ import (
 
 // narrow leaves of a box what a condition lets through, as far as a box's fields
 // can say it; way.holds knows the rest. It is false if nothing is left.
-func (rs *ruleset) narrow(b *eval.Box, c *condition) (ok bool) {
-	switch c.kind {
-	case condDport, condPorts, condSport:
+func (rs *Ruleset) narrow(b *eval.Box, c *Cond) (ok bool) {
+	switch c.Kind {
+	case CondDport, CondPorts, CondSport:
 		return rs.narrowPorts(b, c)
-	case condState:
-		b.Flows &= flowsOf(c.x, c.not)
+	case CondState:
+		b.Flows &= flowsOf(c.X, c.Not)
 		return b.Flows != 0
-	case condMark:
+	case CondMark:
 		return narrowMark(b, c)
-	case condSrcLocal:
-		b.SrcLocal, ok = b.SrcLocal.And(truthOf(!c.not))
+	case CondSrcLocal:
+		b.SrcLocal, ok = b.SrcLocal.And(truthOf(!c.Not))
 		return ok
-	case condDstLocal:
-		b.DstLocal, ok = b.DstLocal.And(truthOf(!c.not))
+	case CondDstLocal:
+		b.DstLocal, ok = b.DstLocal.And(truthOf(!c.Not))
 		return ok
-	case condNever:
-		return c.not
+	case CondNever:
+		return c.Not
 	}
-	if c.not {
+	if c.Not {
 		return true
 	}
 	ok = true
-	switch c.kind {
-	case condSrc, condSrc6:
+	switch c.Kind {
+	case CondSrc, CondSrc6:
 		b.Src, ok = b.Src.And(rs.bits(c))
-	case condDst, condDst6:
+	case CondDst, CondDst6:
 		b.Dst, ok = b.Dst.And(rs.bits(c))
-	case condOrigDst, condOrigDst6:
+	case CondOrigDst, condOrigDst6:
 		b.Orig, ok = b.Orig.And(rs.bits(c))
-	case condOrigPort:
-		b.OrigPort, ok = b.OrigPort.And(eval.Ports{First: uint16(c.x), Last: uint16(c.y)})
-	case condProto:
-		ok = b.Protocol == 0 || b.Protocol == ir.Protocol(c.x)
-		b.Protocol = ir.Protocol(c.x)
-	case condIn:
+	case CondOrigPort:
+		b.OrigPort, ok = b.OrigPort.And(eval.Ports{First: uint16(c.X), Last: uint16(c.Y)})
+	case CondProto:
+		ok = b.Protocol == 0 || b.Protocol == ir.Protocol(c.X)
+		b.Protocol = ir.Protocol(c.X)
+	case CondIn:
 		return rs.narrowIn(b, c)
-	case condServed, condServedAddr, condServedPort, condServedProto:
+	case CondServed, CondServedAddr, CondServedPort, CondServedProto:
 		return rs.narrowServed(b, c)
 	}
 	return ok
@@ -57,34 +57,34 @@ func truthOf(yes bool) eval.Truth {
 }
 
 // bits are the addresses that a condition asks for.
-func (rs *ruleset) bits(c *condition) eval.Bits {
-	switch c.kind {
-	case condSrc6, condDst6, condOrigDst6:
-		w := rs.wide[c.x]
+func (rs *Ruleset) bits(c *Cond) eval.Bits {
+	switch c.Kind {
+	case CondSrc6, CondDst6, condOrigDst6:
+		w := rs.wide[c.X]
 		return eval.Bits{Hi: w.addr.hi, Lo: w.addr.lo, HiMask: w.mask.hi, LoMask: w.mask.lo}
 	}
-	return eval.Bits{Lo: uint64(c.x), LoMask: uint64(c.y)}
+	return eval.Bits{Lo: uint64(c.X), LoMask: uint64(c.Y)}
 }
 
 // narrowPorts takes of a list of ports the range from its first to its last, and
 // has the ends of each entry tried.
-func (rs *ruleset) narrowPorts(b *eval.Box, c *condition) (ok bool) {
-	ends := []portRange{{uint16(c.x), uint16(c.y)}}
-	src, dst := c.kind == condSport, c.kind == condDport
-	if c.kind == condPorts {
-		ends = rs.ranges[c.x : c.x+c.y]
-		src, dst = c.sub == sideSrc, c.sub == sideDst
+func (rs *Ruleset) narrowPorts(b *eval.Box, c *Cond) (ok bool) {
+	ends := []PortRange{{uint16(c.X), uint16(c.Y)}}
+	src, dst := c.Kind == CondSport, c.Kind == CondDport
+	if c.Kind == CondPorts {
+		ends = rs.Ranges[c.X : c.X+c.Y]
+		src, dst = c.Sub == SideSrc, c.Sub == SideDst
 	}
-	all := eval.Ports{First: ends[0].lo, Last: ends[0].hi}
+	all := eval.Ports{First: ends[0].Lo, Last: ends[0].Hi}
 	for _, r := range ends {
-		all = eval.Ports{First: min(all.First, r.lo), Last: max(all.Last, r.hi)}
+		all = eval.Ports{First: min(all.First, r.Lo), Last: max(all.Last, r.Hi)}
 	}
 	b.Odd = b.Odd || !dst
-	if len(ends) > 1 || c.not || !dst {
-		b.Try = rs.tries(b.Try, ends, c.not)
+	if len(ends) > 1 || c.Not || !dst {
+		b.Try = rs.tries(b.Try, ends, c.Not)
 	}
 	switch {
-	case c.not:
+	case c.Not:
 		return true
 	case src:
 		b.SrcPort, ok = b.SrcPort.And(all)
@@ -97,14 +97,14 @@ func (rs *ruleset) narrowPorts(b *eval.Box, c *condition) (ok bool) {
 }
 
 // tries are the ends of ranges of ports, or what lies beside them.
-func (rs *ruleset) tries(have []uint16, ends []portRange, beside bool) []uint16 {
+func (rs *Ruleset) tries(have []uint16, ends []PortRange, beside bool) []uint16 {
 	have = have[:len(have):len(have)]
 	for _, r := range ends {
 		if beside {
-			have = append(have, r.lo-1, r.hi+1)
+			have = append(have, r.Lo-1, r.Hi+1)
 			continue
 		}
-		have = append(have, r.lo, r.hi)
+		have = append(have, r.Lo, r.Hi)
 	}
 	return have
 }
@@ -116,7 +116,7 @@ func flowsOf(states uint32, not bool) (out eval.Flows) {
 			out |= 1 << s
 		}
 	}
-	if states&(stateNew|stateDNAT) != 0 {
+	if states&(StateNew|StateDNAT) != 0 {
 		out |= eval.FlowRewritten
 	}
 	if not {
@@ -127,9 +127,9 @@ func flowsOf(states uint32, not bool) (out eval.Flows) {
 
 // narrowMark takes a mark that must be, or if one must not be and a packet without
 // any would have it, its lowest bit turned round.
-func narrowMark(b *eval.Box, c *condition) bool {
-	value, mask := c.x, c.y
-	if c.not {
+func narrowMark(b *eval.Box, c *Cond) bool {
+	value, mask := c.X, c.Y
+	if c.Not {
 		if b.MarkMask&mask == mask {
 			return b.Mark&mask != value
 		}
@@ -148,9 +148,9 @@ func narrowMark(b *eval.Box, c *condition) bool {
 }
 
 // narrowIn takes an interface. What the node sends came by none.
-func (rs *ruleset) narrowIn(b *eval.Box, c *condition) bool {
-	name := rs.names[c.x]
-	if c.y == 1 {
+func (rs *Ruleset) narrowIn(b *eval.Box, c *Cond) bool {
+	name := rs.names[c.X]
+	if c.Y == 1 {
 		name += "0"
 	}
 	if b.In != "" && b.In != name {
@@ -162,19 +162,19 @@ func (rs *ruleset) narrowIn(b *eval.Box, c *condition) bool {
 }
 
 // narrowServed takes what a virtual server has sent on, and which.
-func (rs *ruleset) narrowServed(b *eval.Box, c *condition) (ok bool) {
+func (rs *Ruleset) narrowServed(b *eval.Box, c *Cond) (ok bool) {
 	b.Flows &= eval.FlowRewritten
 	ok = true
-	switch c.kind {
-	case condServedAddr:
-		a := ipOf(rs.dests[c.x].Addr())
-		all := maskOf(rs.family, rs.dests[c.x].Addr().BitLen())
+	switch c.Kind {
+	case CondServedAddr:
+		a := ipOf(rs.Dests[c.X].Addr())
+		all := maskOf(rs.Family, rs.Dests[c.X].Addr().BitLen())
 		b.Orig, ok = b.Orig.And(eval.Bits{Hi: a.hi, Lo: a.lo, HiMask: all.hi, LoMask: all.lo})
-	case condServedPort:
-		b.OrigPort, ok = b.OrigPort.And(eval.Ports{First: uint16(c.x), Last: uint16(c.x)})
-	case condServedProto:
-		ok = b.Protocol == 0 || b.Protocol == ir.Protocol(c.x)
-		b.Protocol = ir.Protocol(c.x)
+	case CondServedPort:
+		b.OrigPort, ok = b.OrigPort.And(eval.Ports{First: uint16(c.X), Last: uint16(c.X)})
+	case CondServedProto:
+		ok = b.Protocol == 0 || b.Protocol == ir.Protocol(c.X)
+		b.Protocol = ir.Protocol(c.X)
 	}
 	return ok && b.Flows != 0
 }

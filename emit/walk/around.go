@@ -1,14 +1,10 @@
-package iptables
+package walk
 
 import (
-	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
-	"svcc/emit"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -60,11 +56,6 @@ type Choice struct {
 	Share eval.Share
 }
 
-// ParseAround is Backend.Parse of rules with what is around them.
-func ParseAround(f ir.Family, sections []emit.Section, a *Around) (emit.Walker, error) {
-	return parseSections(f, sections, a)
-}
-
 // serve lets the virtual server at a new packet's destination part its ways. A
 // packet that none serves goes on.
 func (k *walk) serve(s *state) error {
@@ -100,7 +91,7 @@ func (k *walk) server(s *state) *Server {
 	if k.packet.State != eval.New || s.vip.IsValid() || !k.dstIsLocal(s) {
 		return nil
 	}
-	return k.w.rs.around.Server(s.to, k.packet.Protocol)
+	return k.w.rs.Around.Server(s.to, k.packet.Protocol)
 }
 
 // send takes a way to one of a server's choices.
@@ -149,7 +140,7 @@ func (v *Server) at(a netip.Addr) []Choice {
 // verdictOnly leaves of a packet that is refused its verdict: which hook gives
 // it, and what had become of the packet, says nothing to its sender.
 func (k *walk) verdictOnly(b eval.Branch) eval.Branch {
-	if v := b.Verdict(); k.w.rs.around != nil && v.Refused() {
+	if v := b.Verdict(); k.w.rs.Around != nil && v.Refused() {
 		return eval.Branch{Share: b.Share, To: k.packet.Dst, Output: v}
 	}
 	return b
@@ -157,89 +148,29 @@ func (k *walk) verdictOnly(b eval.Branch) eval.Branch {
 
 // asks says whether a set holds the packet. The bits of sub tell of each
 // dimension whether it is the source.
-func (k *walk) asks(s *state, c *condition) bool {
-	set := k.w.rs.around.Sets[k.w.rs.names[c.x]]
+func (k *walk) asks(s *state, c *Cond) bool {
+	set := k.w.rs.Around.Sets[k.w.rs.names[c.X]]
 	src := netip.AddrPortFrom(k.packet.Src.Addr(), k.packet.Src.Port())
 	var ends [3]netip.AddrPort
-	for i := range c.y {
-		if ends[i] = s.to; c.sub&(1<<i) != 0 {
+	for i := range c.Y {
+		if ends[i] = s.to; c.Sub&(1<<i) != 0 {
 			ends[i] = src
 		}
 	}
-	return set.Holds(k.packet.Protocol, ends[:c.y])
-}
-
-// setMatchSet reads "NAME src,dst,...".
-func setMatchSet(r *ruleParser, name string) string {
-	sides := strings.Split(r.word("--match-set"), ",")
-	if r.rs.around.Sets[name] == nil {
-		return "the set is not known"
-	}
-	if n := r.rs.around.Sets[name].Dimensions(); n != len(sides) {
-		return fmt.Sprintf("the set has %d dimensions", n)
-	}
-	c := condition{kind: condSet, x: r.rs.nameID(name), y: uint32(len(sides))}
-	for i, side := range sides {
-		switch side {
-		case "src":
-			c.sub |= 1 << i
-		case "dst":
-		default:
-			return "neither src nor dst"
-		}
-	}
-	r.add(c)
-	return ""
-}
-
-// setServed makes a condition about the virtual server that served a packet.
-func setServed(r *ruleParser, k condKind, v string) string {
-	c := condition{kind: k}
-	switch k {
-	case condServedPort:
-		n, err := strconv.ParseUint(v, 10, 16)
-		if err != nil {
-			return "not a port"
-		}
-		c.x = uint32(n)
-	case condServedProto:
-		n, ok := protocolNames[v]
-		if !ok {
-			if n, ok = parseNumber(v); !ok {
-				return "not a protocol"
-			}
-		}
-		c.x = n // a dump has the number
-	case condServedAddr:
-		a, err := netip.ParsePrefix(v)
-		if err != nil {
-			b, err := netip.ParseAddr(v)
-			if err != nil {
-				return "not an address"
-			}
-			a = netip.PrefixFrom(b, b.BitLen())
-		}
-		if !a.IsSingleIP() {
-			return "a range has no model"
-		}
-		c.x = uint32(len(r.rs.dests))
-		r.rs.dests = append(r.rs.dests, netip.AddrPortFrom(a.Addr(), 0))
-	}
-	r.add(c)
-	return ""
+	return set.Holds(k.packet.Protocol, ends[:c.Y])
 }
 
 // servedBy asks about the virtual server that served a packet.
-func (k *walk) servedBy(s *state, c *condition) bool {
+func (k *walk) servedBy(s *state, c *Cond) bool {
 	switch {
 	case !s.vip.IsValid():
 		return false
-	case c.kind == condServedAddr:
-		return s.vip.Addr() == k.w.rs.dests[c.x].Addr()
-	case c.kind == condServedPort:
-		return uint32(s.vip.Port()) == c.x
-	case c.kind == condServedProto:
-		return uint32(k.packet.Protocol) == c.x
+	case c.Kind == CondServedAddr:
+		return s.vip.Addr() == k.w.rs.Dests[c.X].Addr()
+	case c.Kind == CondServedPort:
+		return uint32(s.vip.Port()) == c.X
+	case c.Kind == CondServedProto:
+		return uint32(k.packet.Protocol) == c.X
 	}
 	return true
 }

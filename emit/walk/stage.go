@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import "svcc/ir/eval"
 
@@ -63,14 +63,14 @@ func (k *walk) after(s *state) stage {
 		}
 		return filterForward
 	case natOutput:
-		if k.w.rs.around != nil {
+		if k.w.rs.Around != nil {
 			return serversOutput
 		}
 		return filterOutput
 	case serversOutput:
 		return filterOutput
 	case filterInput:
-		if k.w.rs.around != nil && k.packet.In != "" {
+		if k.w.rs.Around != nil && k.packet.In != "" {
 			return serversInput
 		}
 	case serversInput:

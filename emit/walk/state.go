@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ var (
 
 // walk is one run of one packet. Its slices are kept for the next.
 type walk struct {
-	w          *walker
+	w          *Walker
 	packet     eval.Packet
 	host       eval.Host
 	remembered []uint32       // recent lists that hold the client
@@ -184,7 +184,7 @@ func (k *walk) through(s *state) error {
 }
 
 // next is the next rule to try, nil at the chain's end.
-func (k *walk) next(s *state) *parsedRule {
+func (k *walk) next(s *state) *Rule {
 	rs := k.w.rs
 	for {
 		from := s.pos
@@ -192,24 +192,24 @@ func (k *walk) next(s *state) *parsedRule {
 		if x := k.w.index[s.chain]; x != nil {
 			i = x.next(k, s)
 		}
-		c := &rs.chains[s.chain]
+		c := &rs.Chains[s.chain]
 		if k.counting {
-			k.met += s.share.Float() * float64(min(i, c.n-1)+1-from)
+			k.met += s.share.Float() * float64(min(i, c.N-1)+1-from)
 		}
-		if i >= c.n {
+		if i >= c.N {
 			return nil
 		}
 		s.pos = i + 1
-		r := &rs.rules[c.first+i]
-		if r.flags&flagOpaque == 0 && (!k.w.own || r.flags&flagForeign == 0) {
+		r := &rs.Rules[c.first+i]
+		if r.Flags&FlagOpaque == 0 && (!k.w.own || r.Flags&FlagForeign == 0) {
 			return r
 		}
 	}
 }
 
 // do does what a matching rule says.
-func (k *walk) do(s *state, r *parsedRule) error {
-	if why := misplaced(r.do, s.stage); why != "" {
+func (k *walk) do(s *state, r *Rule) error {
+	if why := misplaced(r.Do, s.stage); why != "" {
 		return errors.New(why)
 	}
 	if k.trace != nil {
@@ -217,38 +217,38 @@ func (k *walk) do(s *state, r *parsedRule) error {
 			return err
 		}
 	}
-	switch r.do {
-	case doJump:
+	switch r.Do {
+	case DoJump:
 		depth := k.depth(s) + 1
 		k.frames = append(k.frames, frame{s.chain, s.pos, s.top, depth})
 		s.top = int32(len(k.frames) - 1)
-		s.enter(r.target, 0)
-	case doGoto:
-		s.enter(r.target, 0)
-	case doReturn:
+		s.enter(r.Target, 0)
+	case DoGoto:
+		s.enter(r.Target, 0)
+	case DoReturn:
 		if !k.back(s) {
 			k.endStage(s, eval.Policy)
 		}
-	case doMark:
-		s.setMark(r.value, r.mask)
-	case doAccept:
+	case DoMark:
+		s.setMark(r.Value, r.Mask)
+	case DoAccept:
 		s.exempt = s.exempt || k.exempts(s)
 		k.endStage(s, eval.Accept)
-	case doDrop:
+	case DoDrop:
 		k.endStage(s, eval.Drop)
-	case doReject:
+	case DoReject:
 		k.endStage(s, eval.Reject)
-	case doDNAT:
-		s.rewriteDestination(k.w.rs.dests[r.target])
+	case DoDNAT:
+		s.rewriteDestination(k.w.rs.Dests[r.Target])
 		if k.leaves(s) {
 			s.stage = stageDone
 			return nil
 		}
 		k.endStage(s, eval.Accept)
-	case doMasquerade:
+	case DoMasquerade:
 		k.rewriteSource(s)
 		k.endStage(s, eval.Accept)
-	case doBroken:
+	case DoBroken:
 		return k.w.rs.errBroken(r)
 	}
 	return nil
@@ -258,18 +258,18 @@ func (k *walk) do(s *state, r *parsedRule) error {
 // that are still to come, other programs' among them. In IPVS mode that is what
 // is wanted at destinations with a virtual server.
 func (k *walk) exempts(s *state) bool {
-	around := k.w.rs.around
+	around := k.w.rs.Around
 	return s.stage.nat() && (around == nil || around.Server(s.to, k.packet.Protocol) == nil)
 }
 
 // misplaced tells why the kernel would refuse an action at a hook.
-func misplaced(do verb, at stage) string {
+func misplaced(do Verb, at stage) string {
 	switch {
-	case do == doDNAT && at != natPrerouting && at != natOutput:
+	case do == DoDNAT && at != natPrerouting && at != natOutput:
 		return "DNAT outside nat PREROUTING and OUTPUT"
-	case do == doMasquerade && at != natPostrouting:
+	case do == DoMasquerade && at != natPostrouting:
 		return "MASQUERADE outside nat POSTROUTING"
-	case (do == doDrop || do == doReject) && at.nat():
+	case (do == DoDrop || do == DoReject) && at.nat():
 		return "a refusal in table nat"
 	}
 	return ""
@@ -316,7 +316,7 @@ func (s *state) rewriteDestination(to netip.AddrPort) {
 func (k *walk) rewriteSource(s *state) {
 	s.masq = true
 	for _, a := range k.host.Addrs {
-		if k.w.rs.family.Of(a) {
+		if k.w.rs.Family.Of(a) {
 			s.src, s.srcLocal = ipOf(a), yes
 			return
 		}

@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"iter"
@@ -13,22 +13,22 @@ import (
 //
 // Each rule is looked at once for a way that it can be met by, so the cost is that
 // of reading the rules, however many ways there are.
-func (w *walker) Boxes(known func(*eval.Box) bool) iter.Seq[*eval.Box] {
+func (w *Walker) Boxes(known func(*eval.Box) bool) iter.Seq[*eval.Box] {
 	return func(yield func(*eval.Box) bool) {
 		for _, s := range w.starts() {
 			d := descent{
 				w: w, known: known, yield: yield,
-				pending: make([][]int32, len(w.rs.chains)), entered: make([]bool, len(w.rs.chains)),
-				steps: 64*len(w.rs.rules) + 1<<16,
+				pending: make([][]int32, len(w.rs.Chains)), entered: make([]bool, len(w.rs.Chains)),
+				steps: 64*len(w.rs.Rules) + 1<<16,
 			}
 			if d.chain(w.base[s.stage], s.box, nil); d.stopped {
 				return
 			}
 		}
-		if w.rs.around == nil || w.rs.around.Boxes == nil {
+		if w.rs.Around == nil || w.rs.Around.Boxes == nil {
 			return
 		}
-		for b := range w.rs.around.Boxes {
+		for b := range w.rs.Around.Boxes {
 			if !known(b) && !yield(b) {
 				return
 			}
@@ -44,7 +44,7 @@ type start struct {
 
 // starts are the hooks that have rules. Where nat looks at what comes in and at
 // what the node sends alike, once is enough.
-func (w *walker) starts() (out []start) {
+func (w *Walker) starts() (out []start) {
 	const first = eval.FlowNew | eval.FlowExpected
 	for _, s := range []start{
 		{natPrerouting, eval.Box{Hooks: eval.Prerouting, Flows: first}},
@@ -54,7 +54,7 @@ func (w *walker) starts() (out []start) {
 		{filterOutput, eval.Box{Hooks: eval.Output, Flows: eval.AllFlows}},
 		{natPostrouting, eval.Box{Hooks: eval.Postrouting, Flows: first | eval.FlowRewritten}},
 	} {
-		if w.rs.around != nil { // virtual servers take what begins whatever rules call it
+		if w.rs.Around != nil { // virtual servers take what begins whatever rules call it
 			s.box.Flows &^= eval.FlowExpected | eval.FlowUntracked
 		}
 		switch {
@@ -70,16 +70,16 @@ func (w *walker) starts() (out []start) {
 
 // alike says that two chains have one rule of ours each, to the same chain, that
 // asks nothing.
-func (w *walker) alike(a, b int32) bool {
+func (w *Walker) alike(a, b int32) bool {
 	x, y := w.own1(a), w.own1(b)
-	return x != nil && y != nil && x.n == 0 && y.n == 0 && x.do == y.do && x.jumps() && x.target == y.target
+	return x != nil && y != nil && x.N == 0 && y.N == 0 && x.Do == y.Do && x.Jumps() && x.Target == y.Target
 }
 
 // own1 is the one rule of ours that a chain has; nil for none or more.
-func (w *walker) own1(chain int32) (one *parsedRule) {
-	rules := w.rs.rulesOf(chain)
+func (w *Walker) own1(chain int32) (one *Rule) {
+	rules := w.rs.RulesOf(chain)
 	for i := range rules {
-		if rules[i].flags&notOurs != 0 {
+		if rules[i].Flags&notOurs != 0 {
 			continue
 		}
 		if one != nil {
@@ -92,11 +92,11 @@ func (w *walker) own1(chain int32) (one *parsedRule) {
 
 // notOurs are rules that no box is made of: other programs', and those that are
 // known to be there whatever the Services are.
-const notOurs = flagForeign | flagOpaque | flagFurniture
+const notOurs = FlagForeign | FlagOpaque | FlagFurniture
 
 // descent goes down from one hook.
 type descent struct {
-	w       *walker
+	w       *Walker
 	known   func(*eval.Box) bool
 	yield   func(*eval.Box) bool
 	stopped bool
@@ -110,7 +110,7 @@ type descent struct {
 func (d *descent) chain(c int32, box eval.Box, up *way) (met bool) {
 	if !d.entered[c] {
 		d.entered[c] = true
-		d.pending[c] = make([]int32, d.w.rs.chains[c].n)
+		d.pending[c] = make([]int32, d.w.rs.Chains[c].N)
 		for i := range d.pending[c] {
 			d.pending[c][i] = int32(i)
 		}
@@ -118,7 +118,7 @@ func (d *descent) chain(c int32, box eval.Box, up *way) (met bool) {
 	todo := d.pending[c]
 	d.pending[c] = nil // a chain cannot come by itself again
 	var left []int32
-	rules, next := d.w.rs.rulesOf(c), int32(0)
+	rules, next := d.w.rs.RulesOf(c), int32(0)
 	for n, i := range todo {
 		for ; next < i && box.Flows != 0; next++ {
 			box, up = d.past(&rules[next], box, up)
@@ -140,8 +140,8 @@ func (d *descent) chain(c int32, box eval.Box, up *way) (met bool) {
 }
 
 // into is what of a box a rule matches.
-func (d *descent) into(r *parsedRule, box eval.Box) (eval.Box, bool) {
-	if r.flags&notOurs != 0 {
+func (d *descent) into(r *Rule, box eval.Box) (eval.Box, bool) {
+	if r.Flags&notOurs != 0 {
 		return box, false
 	}
 	conds := d.w.rs.condsOf(r)
@@ -150,42 +150,31 @@ func (d *descent) into(r *parsedRule, box eval.Box) (eval.Box, bool) {
 			return box, false
 		}
 	}
-	if d.w.rs.around == nil && targetChain(d.w.rs, r) == chainNodePorts && d.w.rs.chains[r.chain].table == "nat" {
-		_, single := box.Dst.Single(d.w.rs.family)
+	if d.w.rs.Around == nil && r.Flags&FlagNodePorts != 0 {
+		_, single := box.Dst.Single(d.w.rs.Family)
 		box.Own = box.Own || single
 	}
 	return box, true
 }
 
-func targetChain(rs *ruleset, r *parsedRule) string {
-	if !r.jumps() {
-		return ""
-	}
-	return rs.chains[r.target].name
-}
-
-func (rs *ruleset) condsOf(r *parsedRule) []condition {
-	return rs.conds[r.first : r.first+int32(r.n)]
-}
-
 // past is what of a box gets past a rule: what it does not match, if it decides
 // and asks for one thing alone. What a rule with more conditions leaves is no box.
-func (d *descent) past(r *parsedRule, box eval.Box, up *way) (eval.Box, *way) {
-	if !r.decides() || r.flags&notOurs != 0 {
+func (d *descent) past(r *Rule, box eval.Box, up *way) (eval.Box, *way) {
+	if !r.decides() || r.Flags&notOurs != 0 {
 		return box, up
 	}
-	if r.n > 1 {
+	if r.N > 1 {
 		return d.beside(r, box), up
 	}
-	if r.n == 0 {
+	if r.N == 0 {
 		box.Flows = 0
 		return box, up
 	}
-	c := d.w.rs.conds[r.first]
+	c := d.w.rs.Conds[r.First]
 	if !c.tells() {
 		return box, up
 	}
-	c.not = !c.not
+	c.Not = !c.Not
 	if !d.w.rs.narrow(&box, &c) {
 		box.Flows = 0
 	}
@@ -197,48 +186,48 @@ const mostTries = 16
 
 // beside has the port tried that follows a range of ports of a rule: what gets past
 // one branch may get past all.
-func (d *descent) beside(r *parsedRule, box eval.Box) eval.Box {
+func (d *descent) beside(r *Rule, box eval.Box) eval.Box {
 	for _, c := range d.w.rs.condsOf(r) {
-		if c.kind == condDport && !c.not && c.x < c.y && len(box.Try) < mostTries {
-			box.Try = append(box.Try[:len(box.Try):len(box.Try)], uint16(c.y)+1)
+		if c.Kind == CondDport && !c.Not && c.X < c.Y && len(box.Try) < mostTries {
+			box.Try = append(box.Try[:len(box.Try):len(box.Try)], uint16(c.Y)+1)
 		}
 	}
 	return box
 }
 
 // decides says that what a rule matches does not meet the next one.
-func (r *parsedRule) decides() bool {
-	return r.do != doNothing && r.do != doMark && r.do != doJump
+func (r *Rule) decides() bool {
+	return r.Do != DoNothing && r.Do != DoMark && r.Do != DoJump
 }
 
 // tells says that a condition splits what comes to a chain in few parts, as those
 // of fixed chains do.
-func (c *condition) tells() bool {
-	switch c.kind {
-	case condState, condMark, condSrcLocal, condDstLocal, condIn, condProto:
+func (c *Cond) tells() bool {
+	switch c.Kind {
+	case CondState, CondMark, CondSrcLocal, CondDstLocal, CondIn, CondProto:
 		return true
-	case condSrc, condSrc6, condDst, condDst6, condDport:
-		return c.not
+	case CondSrc, CondSrc6, CondDst, CondDst6, CondDport:
+		return c.Not
 	}
 	return false
 }
 
 // rule gives a rule's box, and goes on where it leads.
-func (d *descent) rule(r *parsedRule, box eval.Box, w *way) {
-	if !r.jumps() {
-		if r.do != doNothing {
+func (d *descent) rule(r *Rule, box eval.Box, w *way) {
+	if !r.Jumps() {
+		if r.Do != DoNothing {
 			d.give(box, w)
 		}
 		return
 	}
-	again := d.entered[r.target]
-	met := d.chain(r.target, box, w)
-	if met && r.flags&flagLeadsOn != 0 && r.do != doReturn {
+	again := d.entered[r.Target]
+	met := d.chain(r.Target, box, w)
+	if met && r.Flags&flagLeadsOn != 0 && r.Do != DoReturn {
 		return // what is asked on the way is asked by each rule behind it
 	}
 	d.give(box, w)
 	if again && !d.known(&box) {
-		d.again(r.target, box, w)
+		d.again(r.Target, box, w)
 	}
 }
 
@@ -256,17 +245,17 @@ func (d *descent) send(box eval.Box, w *way) {
 	if d.stopped || d.known(&box) {
 		return
 	}
-	box.Rule, box.Service = w.rule.text, w.service()
+	box.Rule, box.Service = w.rule.Text, w.service()
 	box.Holds = d.w.holds(w)
 	d.stopped = !d.yield(&box)
 }
 
 // clears are the bits of the mark that a rule clears, or turns round.
-func (r *parsedRule) clears() uint32 {
-	if r.do != doMark {
+func (r *Rule) clears() uint32 {
+	if r.Do != DoMark {
 		return 0
 	}
-	return r.mask&^r.value | r.value&^r.mask
+	return r.Mask&^r.Value | r.Value&^r.Mask
 }
 
 // mostAgain is how many rules of a chain are given once more for a further way
@@ -288,7 +277,7 @@ func (d *descent) again(c int32, box eval.Box, up *way) {
 // leaves gives at most so many boxes of rules that do not lead further, the first
 // or the last of a chain and those below it, and says how many.
 func (d *descent) leaves(c int32, box eval.Box, up *way, tries *int, most int, last bool) (n int) {
-	rules := d.w.rs.rulesOf(c)
+	rules := d.w.rs.RulesOf(c)
 	for i := range rules {
 		r := &rules[i]
 		if last {
@@ -300,10 +289,10 @@ func (d *descent) leaves(c int32, box eval.Box, up *way, tries *int, most int, l
 		d.steps--
 		b, ok := d.into(r, box)
 		switch w := (&way{r, false, up}); {
-		case !ok || r.do == doNothing:
-		case r.jumps():
-			n += d.leaves(r.target, b, w, tries, most-n, last)
-		case r.n > 0 || up.rule.n > 0:
+		case !ok || r.Do == DoNothing:
+		case r.Jumps():
+			n += d.leaves(r.Target, b, w, tries, most-n, last)
+		case r.N > 0 || up.rule.N > 0:
 			d.give(b, w)
 			n++
 		}

@@ -1,10 +1,11 @@
-package iptables
+package walk_test
 
 import (
 	"testing"
 
 	"svcc/compiler/passes"
 	"svcc/emit"
+	"svcc/emit/iptables"
 	"svcc/ir/eval"
 	"svcc/ir/irtest"
 )
@@ -19,11 +20,11 @@ func TestShortcuts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sections, err := Backend{}.Emit(g, emit.Options{Level: level, Hooks: true})
+		sections, err := iptables.Backend{}.Emit(g, emit.Options{Level: level, Hooks: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := parseSections(p.Family, sections, nil)
+		w, err := iptables.Backend{}.Parse(p.Family, sections)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"net/netip"
@@ -19,13 +19,13 @@ type shortcut struct {
 }
 
 // leadsOn says that a rule sends packets on by their destination alone.
-func (rs *ruleset) leadsOn(r *parsedRule) bool {
-	if r.do != doJump && r.do != doGoto && r.do != doReturn {
+func (rs *Ruleset) leadsOn(r *Rule) bool {
+	if r.Do != DoJump && r.Do != DoGoto && r.Do != DoReturn {
 		return false
 	}
-	for _, c := range rs.conds[r.first : r.first+int32(r.n)] {
-		switch c.kind {
-		case condDst, condDst6, condProto, condDport:
+	for _, c := range rs.Conds[r.First : r.First+int32(r.N)] {
+		switch c.Kind {
+		case CondDst, CondDst6, CondProto, CondDport:
 		default:
 			return false
 		}
@@ -54,10 +54,10 @@ func (k *walk) begin(s *state) {
 // notes ends noting at a place if the rule that is next from there, nil at the
 // chain's end, does not lead on within the hook, or if rules were passed over
 // for something else than the destination.
-func (k *walk) notes(s *state, from int32, r *parsedRule) {
+func (k *walk) notes(s *state, from int32, r *Rule) {
 	stays := s.top >= 0
 	if r != nil {
-		stays = r.flags&flagLeadsOn != 0 && (stays || r.do != doReturn)
+		stays = r.Flags&flagLeadsOn != 0 && (stays || r.Do != DoReturn)
 	}
 	if x := k.w.index[s.chain]; stays && (x == nil || !x.keys[keySrc] && !x.keys[keyNet] && !x.keys[keyList]) {
 		return

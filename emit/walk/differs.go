@@ -1,13 +1,11 @@
-package iptables
+package walk
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	"svcc/emit"
 	"svcc/ir"
-	"svcc/ir/eval"
 )
 
 // Differs gives the destinations of the packets that may meet a rule in which the
@@ -17,12 +15,12 @@ import (
 // that destination. One that asks for less concerns whatever is led to its chain:
 // the destinations of the rules that jump there and, where those ask for less as
 // well, of the rules that jump to their chains, up to the built-in ones.
-func (w *walker) Differs(before emit.Walker) ([]emit.Destination, bool) {
-	old, ok := before.(*walker)
-	if !ok || old.rs.family != w.rs.family || w.rs.around != nil || old.rs.around != nil {
+func (w *Walker) Differs(before emit.Walker) ([]emit.Destination, bool) {
+	old, ok := before.(*Walker)
+	if !ok || old.rs.Family != w.rs.Family || w.rs.Around != nil || old.rs.Around != nil {
 		return nil, false // what virtual servers do is not told from rules
 	}
-	if !slices.EqualFunc(w.fixed(), old.fixed(), func(a, b parsedChain) bool { return a.name == b.name && a.policy == b.policy }) {
+	if !slices.EqualFunc(w.fixed(), old.fixed(), func(a, b Chain) bool { return a.Name == b.Name && a.Policy == b.Policy }) {
 		return nil, false
 	}
 	d := differing{found: map[emit.Destination]bool{}}
@@ -39,15 +37,15 @@ func (w *walker) Differs(before emit.Walker) ([]emit.Destination, bool) {
 }
 
 // fixed are the built-in chains.
-func (w *walker) fixed() []parsedChain {
-	return slices.DeleteFunc(slices.Clone(w.rs.chains), func(c parsedChain) bool { return !c.builtin })
+func (w *Walker) fixed() []Chain {
+	return slices.DeleteFunc(slices.Clone(w.rs.Chains), func(c Chain) bool { return !c.Builtin })
 }
 
 // texts counts the rules of each text.
-func (w *walker) texts() map[ruleText]int {
-	out := make(map[ruleText]int, len(w.rs.rules))
-	for i := range w.rs.rules {
-		out[w.textOf(&w.rs.rules[i])]++
+func (w *Walker) texts() map[ruleText]int {
+	out := make(map[ruleText]int, len(w.rs.Rules))
+	for i := range w.rs.Rules {
+		out[w.textOf(&w.rs.Rules[i])]++
 	}
 	return out
 }
@@ -55,20 +53,20 @@ func (w *walker) texts() map[ruleText]int {
 // ruleText is a rule as it is written, in its table.
 type ruleText struct{ table, text string }
 
-func (w *walker) textOf(r *parsedRule) ruleText {
-	return ruleText{w.rs.chains[r.chain].table, r.text}
+func (w *Walker) textOf(r *Rule) ruleText {
+	return ruleText{w.rs.Chains[r.Chain].Table, r.Text}
 }
 
 // sameOrder says that the rules that both have stand in the same order, in each
 // chain.
-func (w *walker) sameOrder(old *walker) bool {
+func (w *Walker) sameOrder(old *Walker) bool {
 	return slices.Equal(w.common(old.texts()), old.common(w.texts()))
 }
 
 // common are the rules that are in a count as well, chain by chain.
-func (w *walker) common(count map[ruleText]int) (out []ruleText) {
+func (w *Walker) common(count map[ruleText]int) (out []ruleText) {
 	for _, c := range w.byName() {
-		rules := w.rs.rulesOf(c)
+		rules := w.rs.RulesOf(c)
 		for i := range rules {
 			if t := w.textOf(&rules[i]); count[t] > 0 {
 				count[t]--
@@ -80,14 +78,14 @@ func (w *walker) common(count map[ruleText]int) (out []ruleText) {
 }
 
 // byName are the chains, sorted by table and name.
-func (w *walker) byName() []int32 {
-	out := make([]int32, len(w.rs.chains))
+func (w *Walker) byName() []int32 {
+	out := make([]int32, len(w.rs.Chains))
 	for i := range out {
 		out[i] = int32(i)
 	}
 	slices.SortFunc(out, func(i, j int32) int {
-		a, b := w.rs.chains[i], w.rs.chains[j]
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.name, b.name))
+		a, b := w.rs.Chains[i], w.rs.Chains[j]
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
@@ -98,8 +96,8 @@ type differing struct{ found map[emit.Destination]bool }
 // side adds what the rules that the other side lacks concern; false if that may be
 // anything.
 func (d differing) side(u *upward, other map[ruleText]int) bool {
-	for i := range u.w.rs.rules {
-		r := &u.w.rs.rules[i]
+	for i := range u.w.rs.Rules {
+		r := &u.w.rs.Rules[i]
 		if t := u.w.textOf(r); other[t] > 0 {
 			other[t]--
 			continue
@@ -122,32 +120,32 @@ func (d differing) sorted() []emit.Destination {
 
 // upward finds whom rules concern, against the direction of jumps.
 type upward struct {
-	w     *walker
+	w     *Walker
 	from  [][]int32 // of each chain, the rules that jump there
 	asked []bool    // of each chain, whether it was asked about before
 }
 
-func newUpward(w *walker) *upward {
-	u := &upward{w: w, from: make([][]int32, len(w.rs.chains)), asked: make([]bool, len(w.rs.chains))}
-	for i := range w.rs.rules {
-		if r := &w.rs.rules[i]; r.jumps() {
-			u.from[r.target] = append(u.from[r.target], int32(i))
+func newUpward(w *Walker) *upward {
+	u := &upward{w: w, from: make([][]int32, len(w.rs.Chains)), asked: make([]bool, len(w.rs.Chains))}
+	for i := range w.rs.Rules {
+		if r := &w.rs.Rules[i]; r.Jumps() {
+			u.from[r.Target] = append(u.from[r.Target], int32(i))
 		}
 	}
 	return u
 }
 
 // rule adds the destinations of the packets that may meet a rule.
-func (u *upward) rule(r *parsedRule, found map[emit.Destination]bool) bool {
+func (u *upward) rule(r *Rule, found map[emit.Destination]bool) bool {
 	if to, ok := u.w.rs.destination(r); ok {
 		found[to] = true
 		return true
 	}
-	return u.chain(r.chain, found)
+	return u.chain(r.Chain, found)
 }
 
 func (u *upward) chain(c int32, found map[emit.Destination]bool) bool {
-	if u.w.rs.chains[c].builtin {
+	if u.w.rs.Chains[c].Builtin {
 		return false
 	}
 	if u.asked[c] {
@@ -155,7 +153,7 @@ func (u *upward) chain(c int32, found map[emit.Destination]bool) bool {
 	}
 	u.asked[c] = true
 	for _, i := range u.from[c] {
-		if !u.rule(&u.w.rs.rules[i], found) {
+		if !u.rule(&u.w.rs.Rules[i], found) {
 			return false
 		}
 	}
@@ -164,8 +162,8 @@ func (u *upward) chain(c int32, found map[emit.Destination]bool) bool {
 
 // destination is the one that a rule asks for: a port and a protocol, with an
 // address or, for node ports, without.
-func (rs *ruleset) destination(r *parsedRule) (to emit.Destination, ok bool) {
-	if r.flags&flagOpaque != 0 {
+func (rs *Ruleset) destination(r *Rule) (to emit.Destination, ok bool) {
+	if r.Flags&FlagOpaque != 0 {
 		return to, false
 	}
 	key := rs.keyOf(r)
@@ -174,13 +172,7 @@ func (rs *ruleset) destination(r *parsedRule) (to emit.Destination, ok bool) {
 	}
 	to = emit.Destination{Port: uint16(key.port), Protocol: ir.Protocol(key.proto)}
 	if key.hasDst {
-		to.Addr = key.dst.addr(rs.family)
+		to.Addr = key.dst.addr(rs.Family)
 	}
 	return to, true
-}
-
-// addr is an address of a family.
-func (a ip) addr(f ir.Family) netip.Addr {
-	at, _ := eval.Bits{Hi: a.hi, Lo: a.lo, HiMask: ^uint64(0), LoMask: ^uint64(0)}.Single(f)
-	return at
 }

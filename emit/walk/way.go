@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"net/netip"
@@ -11,22 +11,21 @@ import (
 // way is the last of the rules by which packets come somewhere: they match it or,
 // if it is past, they do not.
 type way struct {
-	rule *parsedRule
+	rule *Rule
 	past bool
 	up   *way // nil at the hook
 }
 
 // holds gives what tells whether packets go a way: it asks every rule's conditions
 // but those that act, and those about what nat has done.
-func (w *walker) holds(at *way) func(eval.Packet, netip.AddrPort, eval.Host) bool {
+func (w *Walker) holds(at *way) func(eval.Packet, netip.AddrPort, eval.Host) bool {
 	return func(p eval.Packet, to netip.AddrPort, h eval.Host) bool {
-		k := walk{w: w, packet: p, host: w.on(h)}
-		s := state{
-			src: ipOf(p.Src.Addr()), dst: ipOf(to.Addr()), to: to,
-			sport: p.Src.Port(), dport: to.Port(), in: p.In, mark: p.Mark,
-		}
+		rewritten := p
+		rewritten.Dst = to
+		a := w.Ask(rewritten, h)
+		a.walk.packet = p
 		for step := at; step != nil; step = step.up {
-			if !k.goes(&s, step) {
+			if !a.walk.goes(&a.state, step) {
 				return false
 			}
 		}
@@ -34,21 +33,40 @@ func (w *walker) holds(at *way) func(eval.Packet, netip.AddrPort, eval.Host) boo
 	}
 }
 
+// asked asks single conditions about a packet.
+type Asked struct {
+	walk  walk
+	state state
+}
+
+func (w *Walker) Ask(p eval.Packet, h eval.Host) *Asked {
+	return &Asked{walk{w: w, packet: p, host: w.on(h)}, state{
+		src: ipOf(p.Src.Addr()), dst: ipOf(p.Dst.Addr()), to: p.Dst,
+		sport: p.Src.Port(), dport: p.Dst.Port(), in: p.In, mark: p.Mark, top: -1,
+	}}
+}
+
+// holds asks a condition that changes nothing, without its negation.
+func (a *Asked) Holds(c *Cond) bool { return a.walk.holds(&a.state, c) }
+
+// mark does what a rule does to the packet's mark.
+func (a *Asked) Mark(r *Rule) { a.state.setMark(r.Value, r.Mask) }
+
 // goes says whether a packet takes one step of a way.
 func (k *walk) goes(s *state, at *way) bool {
 	conds := k.w.rs.condsOf(at.rule)
 	for i := range conds {
 		c := &conds[i]
-		switch c.kind {
-		case condStatistic, condRecent, condState, condOrigDst, condOrigDst6, condOrigPort, condIn,
-			condServed, condServedAddr, condServedPort, condServedProto:
+		switch c.Kind {
+		case CondStatistic, CondRecent, CondState, CondOrigDst, condOrigDst6, CondOrigPort, CondIn,
+			CondServed, CondServedAddr, CondServedPort, CondServedProto:
 			continue
 		}
-		if k.holds(s, c) == c.not {
+		if k.holds(s, c) == c.Not {
 			return at.past
 		}
 	}
-	return !at.past || len(conds) == 0 || !conds[0].tells() || conds[0].kind == condState || conds[0].kind == condIn
+	return !at.past || len(conds) == 0 || !conds[0].tells() || conds[0].Kind == CondState || conds[0].Kind == CondIn
 }
 
 // serviceName finds the name of a service port as kube-proxy's comments have it.
@@ -57,7 +75,7 @@ var serviceName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*/[a-z0-9][a-z0-9.-]*(:
 // service is what the comments on a way call the service port, the nearest first.
 func (w *way) service() string {
 	for ; w != nil; w = w.up {
-		_, rest, ok := strings.Cut(w.rule.text, "--comment ")
+		_, rest, ok := strings.Cut(w.rule.Text, "--comment ")
 		if !ok || w.past {
 			continue
 		}
@@ -75,14 +93,14 @@ func (w *way) service() string {
 }
 
 // sets are the conditions on a way that ask sets for an entry.
-func (w *way) sets(rs *ruleset) (out []*condition) {
-	if rs.around == nil {
+func (w *way) sets(rs *Ruleset) (out []*Cond) {
+	if rs.Around == nil {
 		return nil
 	}
 	for ; w != nil; w = w.up {
 		conds := rs.condsOf(w.rule)
 		for i := range conds {
-			if c := &conds[i]; c.kind == condSet && !c.not && !w.past {
+			if c := &conds[i]; c.Kind == CondSet && !c.Not && !w.past {
 				out = append(out, c)
 			}
 		}
@@ -99,8 +117,8 @@ const (
 
 // members gives a box of a way that asks sets: for each of a few entries of the
 // last one.
-func (d *descent) members(box eval.Box, w *way, sets []*condition) {
-	set := d.w.rs.around.Sets[d.w.rs.names[sets[0].x]]
+func (d *descent) members(box eval.Box, w *way, sets []*Cond) {
+	set := d.w.rs.Around.Sets[d.w.rs.names[sets[0].X]]
 	given, tries := 0, 0
 	for e := range set.Entries {
 		if tries++; tries > triedMembers || given == mostMembers || d.stopped {
@@ -115,12 +133,12 @@ func (d *descent) members(box eval.Box, w *way, sets []*condition) {
 
 // inSets says whether what a box has come down to is in sets, as far as it is one
 // destination.
-func (d *descent) inSets(b *eval.Box, sets []*condition) bool {
-	dst, one := b.Dst.Single(d.w.rs.family)
+func (d *descent) inSets(b *eval.Box, sets []*Cond) bool {
+	dst, one := b.Dst.Single(d.w.rs.Family)
 	if !one || b.DstPort.First != b.DstPort.Last {
 		return true
 	}
-	src, _ := b.Src.Single(d.w.rs.family)
+	src, _ := b.Src.Single(d.w.rs.Family)
 	k := walk{w: d.w, packet: eval.Packet{Protocol: b.Protocol, Src: netip.AddrPortFrom(src, eval.ClientPort)}}
 	s := state{to: netip.AddrPortFrom(dst, b.DstPort.First)}
 	for _, c := range sets {
@@ -133,11 +151,11 @@ func (d *descent) inSets(b *eval.Box, sets []*condition) bool {
 
 // narrow leaves of a box what an entry lets through, by the sides that a condition
 // gives its parts.
-func (e *Entry) narrow(b eval.Box, c *condition) (_ eval.Box, ok bool) {
+func (e *Entry) narrow(b eval.Box, c *Cond) (_ eval.Box, ok bool) {
 	part := 0
 	src := func() bool {
 		part++
-		return c.sub&(1<<(part-1)) != 0
+		return c.Sub&(1<<(part-1)) != 0
 	}
 	ok = true
 	and := func(p netip.Prefix) {

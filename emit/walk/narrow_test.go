@@ -1,4 +1,4 @@
-package iptables
+package walk_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"svcc/compiler/passes"
 	"svcc/emit"
+	"svcc/emit/iptables"
+	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
 	"svcc/ir/irtest"
@@ -63,7 +65,7 @@ func narrowIsPart(t *testing.T, p *ir.Program, level int, re, line string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections, err := Backend{}.Emit(g, emit.Options{Level: level, Hooks: true})
+	sections, err := iptables.Backend{}.Emit(g, emit.Options{Level: level, Hooks: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,20 +75,16 @@ func narrowIsPart(t *testing.T, p *ir.Program, level int, re, line string) {
 		m := found[i]
 		odd := regexp.MustCompile(re).ExpandString([]byte(text[:m[0]]), line, text, m)
 		sections[0].Text = append(odd, text[m[1]:]...)
-		w, err := parseSections(p.Family, sections, nil)
+		w, err := iptables.Backend{}.Parse(p.Family, sections)
 		if err != nil {
 			t.Fatal(err)
 		}
-		samePart(t, w, p)
+		samePart(t, w.(*walk.Walker), p)
 	}
 }
 
-func samePart(t *testing.T, w *walker, p *ir.Program) {
-	skipped := false
-	for _, x := range w.chances {
-		skipped = skipped || x != nil
-	}
-	if !skipped {
+func samePart(t *testing.T, w *walk.Walker, p *ir.Program) {
+	if !w.Skips() {
 		t.Fatal("there is nothing that WalkTo would pass over")
 	}
 	c := eval.NewClients(p)

@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"cmp"
@@ -59,27 +59,27 @@ type ruleKey struct {
 	bits           uint8 // of the prefix that src is, if not 0
 }
 
-func (rs *ruleset) keyOf(r *parsedRule) ruleKey {
+func (rs *Ruleset) keyOf(r *Rule) ruleKey {
 	var key ruleKey
-	for _, c := range rs.conds[r.first : r.first+int32(r.n)] {
-		if c.not {
+	for _, c := range rs.Conds[r.First : r.First+int32(r.N)] {
+		if c.Not {
 			continue
 		}
-		switch c.kind {
-		case condSrc, condSrc6:
+		switch c.Kind {
+		case CondSrc, CondSrc6:
 			key.src, key.bits = rs.prefix(&c)
 			key.hasSrc = key.bits == rs.width()
-		case condDst, condDst6:
+		case CondDst, CondDst6:
 			var bits uint8
 			key.dst, bits = rs.prefix(&c)
 			key.hasDst = bits == rs.width()
-		case condProto:
-			key.proto = c.x
-		case condDport:
-			key.port, key.hasPort = c.x, c.x == c.y
-		case condRecent:
-			if c.sub != recentSet {
-				key.list = c.x
+		case CondProto:
+			key.proto = c.X
+		case CondDport:
+			key.port, key.hasPort = c.X, c.X == c.Y
+		case CondRecent:
+			if c.Sub != RecentSet {
+				key.list = c.X
 			}
 		}
 	}
@@ -88,10 +88,10 @@ func (rs *ruleset) keyOf(r *parsedRule) ruleKey {
 
 // prefix is a condition's address and how many bits of it are asked for; none if
 // they are not its first.
-func (rs *ruleset) prefix(c *condition) (ip, uint8) {
-	w := wideMask{ip{lo: uint64(c.x)}, ip{lo: uint64(c.y)}}
-	if rs.family == ir.IPv6 {
-		w = rs.wide[c.x]
+func (rs *Ruleset) prefix(c *Cond) (ip, uint8) {
+	w := wideMask{ip{lo: uint64(c.X)}, ip{lo: uint64(c.Y)}}
+	if rs.Family == ir.IPv6 {
+		w = rs.wide[c.X]
 	}
 	n := uint8(bits.OnesCount64(w.mask.hi) + bits.OnesCount64(w.mask.lo))
 	if w.mask != rs.mask(n) {
@@ -101,16 +101,16 @@ func (rs *ruleset) prefix(c *condition) (ip, uint8) {
 }
 
 // width is how many bits an address has.
-func (rs *ruleset) width() uint8 {
-	if rs.family == ir.IPv4 {
+func (rs *Ruleset) width() uint8 {
+	if rs.Family == ir.IPv4 {
 		return 32
 	}
 	return 128
 }
 
 // mask has the first n bits of an address set.
-func (rs *ruleset) mask(n uint8) ip {
-	if rs.family == ir.IPv4 {
+func (rs *Ruleset) mask(n uint8) ip {
+	if rs.Family == ir.IPv4 {
 		return ip{lo: uint64(^uint32(0) << (32 - n))}
 	}
 	if n <= 64 {
@@ -164,8 +164,8 @@ func mix(h, v uint64) uint64 {
 }
 
 // newIndex is nil for a chain that is short.
-func newIndex(rs *ruleset, chain int32) *chainIndex {
-	rules := rs.rulesOf(chain)
+func newIndex(rs *Ruleset, chain int32) *chainIndex {
+	rules := rs.RulesOf(chain)
 	if len(rules) < indexFrom {
 		return nil
 	}
@@ -202,7 +202,7 @@ type entry struct {
 }
 
 // entries are sorted by key, and by position under one key.
-func (rs *ruleset) entries(rules []parsedRule) []entry {
+func (rs *Ruleset) entries(rules []Rule) []entry {
 	entries := make([]entry, len(rules))
 	for i := range rules {
 		key := rs.keyOf(&rules[i])

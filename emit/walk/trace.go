@@ -1,4 +1,4 @@
-package iptables
+package walk
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type met struct {
 
 type metKey struct {
 	stage stage
-	rule  *parsedRule
+	rule  *Rule
 	depth int32
 	note  string
 	// served is the virtual server that did it rather than a rule.
@@ -30,7 +30,7 @@ type metKey struct {
 }
 
 // hop notes a rule before its action is done.
-func (t *tracer) hop(k *walk, s *state, r *parsedRule) error {
+func (t *tracer) hop(k *walk, s *state, r *Rule) error {
 	note := k.note(s, r)
 	if note == "" {
 		return nil
@@ -54,7 +54,7 @@ func (t *tracer) add(key metKey, share eval.Share) error {
 }
 
 // note tells what a rule does.
-func (k *walk) note(s *state, r *parsedRule) string {
+func (k *walk) note(s *state, r *Rule) string {
 	what := k.actionNote(s, r)
 	list := k.enters(s, r)
 	switch {
@@ -66,37 +66,37 @@ func (k *walk) note(s *state, r *parsedRule) string {
 	return what + ", remember " + list
 }
 
-func (k *walk) actionNote(s *state, r *parsedRule) string {
-	switch r.do {
-	case doJump:
+func (k *walk) actionNote(s *state, r *Rule) string {
+	switch r.Do {
+	case DoJump:
 		return "jump"
-	case doGoto:
+	case DoGoto:
 		return "goto"
-	case doReturn:
+	case DoReturn:
 		return "return"
-	case doAccept:
+	case DoAccept:
 		return "accept"
-	case doDrop:
+	case DoDrop:
 		return "drop"
-	case doReject:
+	case DoReject:
 		return "reject"
-	case doMark:
-		return fmt.Sprintf("mark %#x", s.mark&^r.mask^r.value)
-	case doDNAT:
+	case DoMark:
+		return fmt.Sprintf("mark %#x", s.mark&^r.Mask^r.Value)
+	case DoDNAT:
 		after := *s
-		after.rewriteDestination(k.w.rs.dests[r.target])
+		after.rewriteDestination(k.w.rs.Dests[r.Target])
 		return "dnat " + after.to.String()
-	case doMasquerade:
+	case DoMasquerade:
 		return "masquerade"
 	}
 	return ""
 }
 
 // enters is the list into which a rule entered the client.
-func (k *walk) enters(s *state, r *parsedRule) string {
-	for _, c := range k.w.rs.conds[r.first : r.first+int32(r.n)] {
-		if c.kind == condRecent && (c.sub == recentSet || c.sub == recentUpdate) && s.lists.has(c.x) {
-			return k.w.rs.names[c.x]
+func (k *walk) enters(s *state, r *Rule) string {
+	for _, c := range k.w.rs.Conds[r.First : r.First+int32(r.N)] {
+		if c.Kind == CondRecent && (c.Sub == RecentSet || c.Sub == RecentUpdate) && s.lists.has(c.X) {
+			return k.w.rs.names[c.X]
 		}
 	}
 	return ""
@@ -113,7 +113,7 @@ func (s stage) rank(comesIn bool) int {
 
 // sorted gives the hops hook by hook, within a hook in the order in which they
 // were first met.
-func (t *tracer) sorted(rs *ruleset) []emit.Hop {
+func (t *tracer) sorted(rs *Ruleset) []emit.Hop {
 	comesIn := slices.ContainsFunc(t.met, func(m met) bool { return m.stage == natPrerouting || m.stage == serversInput })
 	slices.SortStableFunc(t.met, func(a, b met) int { return a.stage.rank(comesIn) - b.stage.rank(comesIn) })
 	hops := make([]emit.Hop, len(t.met))
@@ -124,8 +124,8 @@ func (t *tracer) sorted(rs *ruleset) []emit.Hop {
 			continue
 		}
 		hops[i] = emit.Hop{
-			Hook: at.hook, Table: at.table, Chain: rs.chains[m.rule.chain].name, Depth: int(m.depth),
-			Rule: m.rule.text, Share: m.share, Note: m.note,
+			Hook: at.hook, Table: at.table, Chain: rs.Chains[m.rule.Chain].Name, Depth: int(m.depth),
+			Rule: m.rule.Text, Share: m.share, Note: m.note,
 		}
 	}
 	return hops
