@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"svcc/apply"
-	rules "svcc/emit/iptables"
+	spelt "svcc/emit/iptables/rule"
 	"svcc/golden/lab"
 	"svcc/ir"
 )
@@ -101,11 +101,11 @@ func canonical(dump string) string {
 	var out []string
 	for line := range strings.Lines(dump) {
 		line = strings.TrimSpace(line)
-		count, rule, isRule := strings.Cut(line, " ")
+		count, text, isRule := strings.Cut(line, " ")
 		switch {
 		case line == "" || line[0] == '#':
 		case isRule && line[0] == '[':
-			out = append(out, count+" "+rules.Canonical(ir.IPv4, rule))
+			out = append(out, count+" "+spelt.Canonical(ir.IPv4, text))
 		default:
 			out = append(out, line)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"svcc/apply"
 	rules "svcc/emit/iptables"
+	spelt "svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -170,7 +171,7 @@ func position(args string) (at int, rest string) {
 
 func (r *restore) rule(chain, args, counters string) rule {
 	line := "-A " + chain + " " + args
-	return rule{args: args, canon: rules.Canonical(r.family, line), to: rules.JumpsTo(line), counters: counters, line: r.line}
+	return rule{args: args, canon: spelt.Canonical(r.family, line), to: rules.JumpsTo(line), counters: counters, line: r.line}
 }
 
 func (r *restore) insert(c *chain, at int, new rule) error {

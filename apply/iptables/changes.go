@@ -5,12 +5,13 @@ import (
 
 	"svcc/apply"
 	rules "svcc/emit/iptables"
+	"svcc/emit/iptables/rule"
 )
 
 // changes lists what a delta adds and removes.
 func (d *delta) changes() []apply.Change {
 	l := &lister{
-		delta: d, canon: rules.Canonicalizer{Family: d.family},
+		delta: d, canon: rule.Canonicalizer{Family: d.family},
 		was: servicesOf(d.have.rules), is: servicesOf(d.want.rules),
 	}
 	for _, i := range d.write {
@@ -41,7 +42,7 @@ func (d *delta) changes() []apply.Change {
 // lister turns a delta into changes.
 type lister struct {
 	*delta
-	canon   rules.Canonicalizer
+	canon   rule.Canonicalizer
 	was, is map[string]string // services by chain
 	out     []apply.Change
 }

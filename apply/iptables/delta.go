@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	rules "svcc/emit/iptables"
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -41,7 +42,7 @@ func (d *delta) none() bool {
 
 // comparer compares rules in canonical form.
 type comparer struct {
-	canon rules.Canonicalizer
+	canon rule.Canonicalizer
 	a, b  []byte
 }
 
@@ -67,7 +68,7 @@ func (c *comparer) sameRules(x, y []string) bool {
 
 // chainDelta finds the chains that differ; with whole, all count as differing.
 func (d *delta) chainDelta(whole bool) {
-	c := &comparer{canon: rules.Canonicalizer{Family: d.family}}
+	c := &comparer{canon: rule.Canonicalizer{Family: d.family}}
 	for i := range d.want.chains {
 		w := &d.want.chains[i]
 		h := d.have.chain(w.name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	rules "svcc/emit/iptables"
+	"svcc/emit/iptables/rule"
 )
 
 // hookDelta brings the hooks to the top of their chains in the order wanted,
@@ -48,7 +49,7 @@ func (d *delta) hooksInPlace(chain string, have, want []hook) bool {
 }
 
 func (d *delta) sameHook(chain string, a, b hook) bool {
-	c := &comparer{canon: rules.Canonicalizer{Family: d.family}}
+	c := &comparer{canon: rule.Canonicalizer{Family: d.family}}
 	return c.same("-A "+chain+" "+a.rule, "-A "+chain+" "+b.rule)
 }
 

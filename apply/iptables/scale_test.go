@@ -11,7 +11,7 @@ import (
 
 	"svcc/apply"
 	"svcc/emit"
-	rules "svcc/emit/iptables"
+	"svcc/emit/iptables/rule"
 	"svcc/golden/cluster"
 	"svcc/ir"
 )
@@ -47,7 +47,7 @@ func holding(t testing.TB, rs *emit.Ruleset) *observed {
 		o.families[i].tables = map[string]*table{"filter": {}, "nat": {}}
 		for name, tbl := range want[f] {
 			for j, line := range tbl.rules {
-				tbl.rules[j] = rules.Canonical(f, line)
+				tbl.rules[j] = rule.Canonical(f, line)
 			}
 			o.families[i].tables[name] = tbl
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 	"svcc/emit/walk"
 	"svcc/ir/eval"
 )
@@ -125,7 +126,7 @@ func (v *capture) takes(r *walk.Rule, chain int32) bool {
 
 // targetName is the target of an opaque rule.
 func (v *capture) targetName(r *walk.Rule) string {
-	toks, _ := tokenize(nil, r.Text)
+	toks, _ := rule.Tokenize(nil, r.Text)
 	_, name := targetWords(toks)
 	return name
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -26,8 +27,8 @@ func Deliver(g *ir.Graph, level int) (Delivery, error) {
 	d := Delivery{Chains: slices.DeleteFunc(nat.chains, func(c string) bool { return slices.Contains(theirs, c) })}
 	var text []byte
 	for i := range nat.rules {
-		if r := &nat.rules[i]; r.chain == ChainServices || !slices.Contains(theirs, r.chain) {
-			if text, err = appendRule(text, r); err != nil {
+		if r := &nat.rules[i]; r.Chain == ChainServices || !slices.Contains(theirs, r.Chain) {
+			if text, err = rule.Append(text, r); err != nil {
 				return Delivery{}, err
 			}
 		}

@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -14,16 +15,16 @@ func (c *serviceChains) balanceChain(b *ir.Balance) {
 	if b.AffinitySeconds > 0 {
 		for _, e := range b.Endpoints {
 			sep := c.endpointChains[e]
-			c.natRule(chain, c.endpointComment(e), jump(sep), seen{list: sep, seconds: b.AffinitySeconds})
+			c.natRule(chain, c.endpointComment(e), rule.Jump(sep), rule.Seen{List: sep, Seconds: b.AffinitySeconds})
 		}
 	}
 	n := len(b.Endpoints)
 	for i, e := range b.Endpoints {
-		var chance []match
+		var chance []rule.Match
 		if i < n-1 {
-			chance = []match{share{part: 1, of: n - i}}
+			chance = []rule.Match{rule.Share{Part: 1, Of: n - i}}
 		}
-		c.natRule(chain, c.endpointComment(e), jump(c.endpointChains[e]), chance...)
+		c.natRule(chain, c.endpointComment(e), rule.Jump(c.endpointChains[e]), chance...)
 	}
 }
 
@@ -41,14 +42,14 @@ func (c *serviceChains) endpointChain(e ir.Endpoint) {
 	if c.quiet {
 		comment = ""
 	}
-	var ms []match
+	var ms []rule.Match
 	if c.sticky() {
-		ms = append(ms, remember(chain))
+		ms = append(ms, rule.Remember(chain))
 	}
 	if !c.part {
-		c.natRule(chain, comment, jump(ChainMarkMasq), sourceHost(e.Addr))
+		c.natRule(chain, comment, rule.Jump(ChainMarkMasq), rule.SourceHost(e.Addr))
 	}
-	c.natRule(chain, comment, dnat{to: e.AddrPort()}, append(ms, protocol(c.name.Protocol))...)
+	c.natRule(chain, comment, rule.DNAT{To: e.AddrPort()}, append(ms, rule.Protocol(c.name.Protocol))...)
 }
 
 func (c *serviceChains) sticky() bool {

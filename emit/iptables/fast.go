@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -42,7 +43,7 @@ func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err err
 type builder struct {
 	names []string
 	place map[string]int // of a chain in names and in rules
-	rules [][]rule
+	rules [][]rule.Rule
 }
 
 func newBuilder() *builder { return &builder{place: map[string]int{}} }
@@ -58,9 +59,9 @@ func (b *builder) declare(chain string) bool {
 	return true
 }
 
-func (b *builder) add(chain, comment string, a action, ms ...match) {
+func (b *builder) add(chain, comment string, a rule.Action, ms ...rule.Match) {
 	at := &b.rules[b.place[chain]]
-	*at = append(*at, rule{chain: chain, comment: comment, matches: ms, action: a})
+	*at = append(*at, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
 }
 
 // table has the rules in their chains' order, for readers, behind the jumps from
@@ -107,18 +108,18 @@ func (l *fast) say(format string, n ir.PortName) string {
 	return fmt.Sprintf(format, n.Display())
 }
 
-func (l *fast) mark() action { return setMark{"or", l.g.Options.MasqueradeMark} }
+func (l *fast) mark() rule.Action { return rule.SetMark{Op: "or", Bit: l.g.Options.MasqueradeMark} }
 
 func (l *fast) natFixed() {
 	bit := l.g.Options.MasqueradeMark
 	for _, c := range []string{ChainServices, ChainPostrouting, ChainMarkMasq} {
 		l.nat.declare(c)
 	}
-	l.nat.add(ChainPostrouting, "", back, marked{not: true, bit: bit})
-	l.nat.add(ChainPostrouting, "", setMark{"xor", bit})
-	l.nat.add(ChainPostrouting, "", masquerade{})
+	l.nat.add(ChainPostrouting, "", rule.Return, rule.Marked{Not: true, Bit: bit})
+	l.nat.add(ChainPostrouting, "", rule.SetMark{Op: "xor", Bit: bit})
+	l.nat.add(ChainPostrouting, "", rule.Masquerade{})
 	// No rule of ours jumps here; other programs' rules may.
-	l.nat.add(ChainMarkMasq, "", setMark{"or", bit})
+	l.nat.add(ChainMarkMasq, "", rule.SetMark{Op: "or", Bit: bit})
 }
 
 // dispatch writes the nat table's way from KUBE-SERVICES to the endpoints.
@@ -136,7 +137,7 @@ func (l *fast) dispatch() error {
 	}
 	d := &natTree{fast: l}
 	for _, r := range guarded(l.nat, addrs, natTreePrefix, d.destination) {
-		l.nat.add(ChainServices, "", r.action, r.matches...)
+		l.nat.add(ChainServices, "", r.Action, r.Matches...)
 	}
 	if at := l.nodePortAddresses(); len(ports) > 0 && len(at) > 0 {
 		l.nodePorts(ports, at, d)
@@ -147,38 +148,38 @@ func (l *fast) dispatch() error {
 // nodePorts come last in KUBE-SERVICES. Only packets to a port between the
 // lowest and the highest are asked the slower question whether they are for
 // this node.
-func (l *fast) nodePorts(leaves []leaf, addresses [][]match, d *natTree) {
+func (l *fast) nodePorts(leaves []leaf, addresses [][]rule.Match, d *natTree) {
 	l.nat.declare(chainNodePorts)
 	plantAt(l.nat, newTrie(leaves), chainNodePorts, natPortsPrefix, d.destination)
 	for _, between := range spans(leaves) {
 		for _, at := range addresses {
-			l.nat.add(ChainServices, "", jump(chainNodePorts), append(slices.Clone(between), at...)...)
+			l.nat.add(ChainServices, "", rule.Jump(chainNodePorts), append(slices.Clone(between), at...)...)
 		}
 	}
 }
 
 // nodePortAddresses are the conditions of which one must hold for a node port.
-func (l *fast) nodePortAddresses() [][]match {
+func (l *fast) nodePortAddresses() [][]rule.Match {
 	o := &l.g.Options
 	if o.NodePorts.All {
-		ms := []match{destinationLocal}
+		ms := []rule.Match{rule.DestinationLocal}
 		if !o.LocalhostNodePorts {
-			ms = append([]match{destinationNot(l.g.Family.Loopback())}, ms...)
+			ms = append([]rule.Match{rule.DestinationNot(l.g.Family.Loopback())}, ms...)
 		}
-		return [][]match{ms}
+		return [][]rule.Match{ms}
 	}
-	var out [][]match
+	var out [][]rule.Match
 	for _, a := range o.NodePorts.Addrs {
-		out = append(out, []match{destinationHost(a)})
+		out = append(out, []rule.Match{rule.DestinationHost(a)})
 	}
 	for _, p := range o.NodePorts.Prefixes {
-		out = append(out, []match{destination(p), destinationLocal})
+		out = append(out, []rule.Match{rule.Destination(p), rule.DestinationLocal})
 	}
 	return out
 }
 
 // spans matches, for each protocol, the ports from the lowest to the highest.
-func spans(leaves []leaf) [][]match {
+func spans(leaves []leaf) [][]rule.Match {
 	lowest, highest := map[ir.Protocol]uint16{}, map[ir.Protocol]uint16{}
 	for _, x := range leaves {
 		p, n := x.key.protocol(), x.entry.Port
@@ -187,10 +188,10 @@ func spans(leaves []leaf) [][]match {
 		}
 		highest[p] = max(highest[p], n)
 	}
-	var out [][]match
+	var out [][]rule.Match
 	for _, p := range []ir.Protocol{ir.TCP, ir.UDP, ir.SCTP} {
 		if lowest[p] != 0 {
-			out = append(out, []match{protocolOnly(p), ports{lowest[p], highest[p]}})
+			out = append(out, []rule.Match{rule.ProtocolOnly(p), rule.Ports{Low: lowest[p], High: highest[p]}})
 		}
 	}
 	return out
@@ -198,17 +199,17 @@ func spans(leaves []leaf) [][]match {
 
 // guarded plants a tree for each part of the destinations, and gives the jumps
 // to them, each behind a guard on its part's addresses.
-func guarded(b *builder, leaves []leaf, prefix string, write func(chain string, x leaf)) []rule {
+func guarded(b *builder, leaves []leaf, prefix string, write func(chain string, x leaf)) []rule.Rule {
 	if len(leaves) == 0 {
 		return nil
 	}
-	var out []rule
+	var out []rule.Rule
 	for _, p := range parts(leaves) {
 		t := newTrie(p.leaves)
 		root := treeChain(prefix, branch{n: p.prefix.Bits() / splitBits * splitBits, to: t})
 		b.declare(root)
 		plantAt(b, t, root, prefix, write)
-		out = append(out, rule{matches: []match{destination(p.prefix)}, action: jump(root)})
+		out = append(out, rule.Rule{Matches: []rule.Match{rule.Destination(p.prefix)}, Action: rule.Jump(root)})
 	}
 	return out
 }
@@ -221,7 +222,7 @@ func plantAt(b *builder, t *trie, chain, prefix string, write func(chain string,
 	for _, br := range t.branches {
 		to := treeChain(prefix, br)
 		b.declare(to)
-		b.add(chain, "", goTo(to), br.match()...)
+		b.add(chain, "", rule.GoTo(to), br.match()...)
 		plantAt(b, br.to, to, prefix, write)
 	}
 }
@@ -253,8 +254,8 @@ func (l *fast) hairpinChain() {
 		one := slices.Clone(bit)
 		one[i/8] = 0x80 >> (i % 8)
 		m, _ := netip.AddrFromSlice(one)
-		l.filter.add(chainHairpin, "", back, masked{"-s", m, m}, masked{"-d", zero, m})
-		l.filter.add(chainHairpin, "", back, masked{"-s", zero, m}, masked{"-d", m, m})
+		l.filter.add(chainHairpin, "", rule.Return, rule.Masked{Flag: "-s", Value: m, Mask: m}, rule.Masked{Flag: "-d", Value: zero, Mask: m})
+		l.filter.add(chainHairpin, "", rule.Return, rule.Masked{Flag: "-s", Value: zero, Mask: m}, rule.Masked{Flag: "-d", Value: m, Mask: m})
 	}
 	l.filter.add(chainHairpin, "", l.mark())
 }

@@ -3,33 +3,34 @@ package iptables
 import (
 	"slices"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
 // filterTrees are the roots of the filter's look-ups, each behind its guards.
 type filterTrees struct {
-	guarded  []rule // drops what source ranges did not let through
-	cluster  []rule // refuses ClusterIPs without endpoints
-	both     []rule // refuses what the next two would, in the services' order
-	external []rule // refuses external addresses without endpoints
-	ports    []rule // refuses node ports without endpoints
+	guarded  []rule.Rule // drops what source ranges did not let through
+	cluster  []rule.Rule // refuses ClusterIPs without endpoints
+	both     []rule.Rule // refuses what the next two would, in the services' order
+	external []rule.Rule // refuses external addresses without endpoints
+	ports    []rule.Rule // refuses node ports without endpoints
 }
 
 // filterFixed writes the filter: one way for new forwarded connections, one for
 // those to the node, one for the node's own. What it refuses it finds by trees.
 func (l *fast) filterFixed() {
 	t := l.plantFilter()
-	chosen := rule{matches: []match{states{list: "DNAT"}}, action: jump(l.chosenChain())}
-	accepted := rule{matches: []match{marked{bit: l.g.Options.MasqueradeMark}}, action: accept}
+	chosen := rule.Rule{Matches: []rule.Match{rule.States{List: "DNAT"}}, Action: rule.Jump(l.chosenChain())}
+	accepted := rule.Rule{Matches: []rule.Match{rule.Marked{Bit: l.g.Options.MasqueradeMark}}, Action: rule.Accept}
 
 	l.forwardChain()
-	l.chainOf(chainNew, t.guarded, []rule{chosen, accepted}, t.cluster, t.external)
-	l.chainOf(ChainServices, t.guarded, []rule{chosen}, t.cluster)
+	l.chainOf(chainNew, t.guarded, []rule.Rule{chosen, accepted}, t.cluster, t.external)
+	l.chainOf(ChainServices, t.guarded, []rule.Rule{chosen}, t.cluster)
 	open := l.openPorts()
 	// What comes by lo the node has sent, and OUTPUT has asked already.
 	arrived := chosen
-	arrived.matches = append([]match{input{not: true, name: "lo"}}, chosen.matches...)
-	l.chainOf(chainExternalServices, t.guarded, []rule{arrived}, open, t.both, t.external, t.ports)
+	arrived.Matches = append([]rule.Match{rule.Input{Not: true, Name: "lo"}}, chosen.Matches...)
+	l.chainOf(chainExternalServices, t.guarded, []rule.Rule{arrived}, open, t.both, t.external, t.ports)
 	l.localnetChain()
 }
 
@@ -42,22 +43,22 @@ func (l *fast) chosenChain() string {
 	}
 	l.filter.declare(chainChosen)
 	for _, m := range l.g.Masquerades {
-		ms := []match{wasTo{m.Prefix, m.ExceptLow, m.ExceptHigh}}
+		ms := []rule.Match{rule.WasTo{Prefix: m.Prefix, ExceptLow: m.ExceptLow, ExceptHigh: m.ExceptHigh}}
 		if m.UnlessPod {
 			ms = append(ms, l.pods(true)...)
 		}
 		l.filter.add(chainChosen, "", l.mark(), ms...)
 	}
-	l.filter.add(chainChosen, "", goTo(chainHairpin))
+	l.filter.add(chainChosen, "", rule.GoTo(chainHairpin))
 	return chainChosen
 }
 
 // chainOf declares a chain with the rules given, one list after the other.
-func (l *fast) chainOf(name string, lists ...[]rule) {
+func (l *fast) chainOf(name string, lists ...[]rule.Rule) {
 	l.filter.declare(name)
 	for _, list := range lists {
 		for _, r := range list {
-			l.filter.add(name, r.comment, r.action, r.matches...)
+			l.filter.add(name, r.Comment, r.Action, r.Matches...)
 		}
 	}
 }
@@ -65,18 +66,18 @@ func (l *fast) chainOf(name string, lists ...[]rule) {
 // forwardChain sorts forwarded packets by state; most are of known flows.
 func (l *fast) forwardChain() {
 	l.filter.declare(ChainForward)
-	l.filter.add(ChainForward, "", goTo(chainNew), states{list: "NEW"})
+	l.filter.add(ChainForward, "", rule.GoTo(chainNew), rule.States{List: "NEW"})
 	if l.g.Options.DropInvalid {
-		l.filter.add(ChainForward, "", drop, states{list: "INVALID"})
+		l.filter.add(ChainForward, "", rule.Drop, rule.States{List: "INVALID"})
 	}
-	l.filter.add(ChainForward, "", accept, marked{bit: l.g.Options.MasqueradeMark})
-	l.filter.add(ChainForward, "", accept, states{list: "RELATED,ESTABLISHED"})
+	l.filter.add(ChainForward, "", rule.Accept, rule.Marked{Bit: l.g.Options.MasqueradeMark})
+	l.filter.add(ChainForward, "", rule.Accept, rule.States{List: "RELATED,ESTABLISHED"})
 }
 
 // openPorts lets health checks in. They are asked for in any state, so there is
 // a hook of their own as well; new connections must meet them before what is
 // refused.
-func (l *fast) openPorts() []rule {
+func (l *fast) openPorts() []rule.Rule {
 	if len(l.g.OpenPorts) == 0 {
 		return nil
 	}
@@ -92,9 +93,9 @@ func (l *fast) openPorts() []rule {
 	}
 	l.filter.declare(chainNodePorts)
 	plantAt(l.filter, newTrie(leaves), chainNodePorts, filterTree+"H", func(chain string, x leaf) {
-		l.filter.add(chain, l.say("%s health check node port", x.entry.Service), accept, protocolOnly(ir.TCP), port(x.entry.Port))
+		l.filter.add(chain, l.say("%s health check node port", x.entry.Service), rule.Accept, rule.ProtocolOnly(ir.TCP), rule.Port(x.entry.Port))
 	})
-	return []rule{{action: jump(chainNodePorts), matches: []match{protocolOnly(ir.TCP)}}}
+	return []rule.Rule{{Action: rule.Jump(chainNodePorts), Matches: []rule.Match{rule.ProtocolOnly(ir.TCP)}}}
 }
 
 // localnetChain is kube-proxy's, under its name.
@@ -104,8 +105,8 @@ func (l *fast) localnetChain() {
 	}
 	lo := l.g.Family.Loopback()
 	l.filter.declare(chainFirewall)
-	l.filter.add(chainFirewall, "", drop,
-		destination(lo), sourceNot(lo), states{not: true, list: "RELATED,ESTABLISHED,DNAT"})
+	l.filter.add(chainFirewall, "", rule.Drop,
+		rule.Destination(lo), rule.SourceNot(lo), rule.States{Not: true, List: "RELATED,ESTABLISHED,DNAT"})
 }
 
 // plantFilter writes the trees and gives the rules that lead to them.
@@ -170,37 +171,37 @@ func portFirst(external, ports []leaf) []leaf {
 
 // filterPorts plants the tree of node ports, which any local address has here,
 // whatever the addresses at which they answer: so kube-proxy does it.
-func (l *fast) filterPorts(leaves []leaf) []rule {
+func (l *fast) filterPorts(leaves []leaf) []rule.Rule {
 	if len(leaves) == 0 {
 		return nil
 	}
 	root := filterTree + "PORTS"
 	l.filter.declare(root)
 	plantAt(l.filter, newTrie(leaves), root, filterTree+"P", l.refuse)
-	var out []rule
+	var out []rule.Rule
 	for _, between := range spans(leaves) {
-		out = append(out, rule{matches: append(slices.Clone(between), destinationLocal), action: jump(root)})
+		out = append(out, rule.Rule{Matches: append(slices.Clone(between), rule.DestinationLocal), Action: rule.Jump(root)})
 	}
 	return out
 }
 
 func (l *fast) dropGuarded(chain string, x leaf) {
-	l.filter.add(chain, l.say("%s traffic from sources not allowed", x.entry.Service), drop, x.match()...)
+	l.filter.add(chain, l.say("%s traffic from sources not allowed", x.entry.Service), rule.Drop, x.match()...)
 }
 
 func (l *fast) refuse(chain string, x leaf) {
-	verdict, why := reject, "%s has no endpoints"
+	verdict, why := rule.Reject, "%s has no endpoints"
 	if ir.Refusal(x.entry.Next) == ir.NoLocalEndpoints {
-		verdict, why = drop, "%s has no local endpoints"
+		verdict, why = rule.Drop, "%s has no local endpoints"
 	}
 	l.filter.add(chain, l.say(why, x.entry.Service), verdict, x.match()...)
 }
 
 // match holds for packets to exactly this destination.
-func (x leaf) match() []match {
-	ms := []match{protocolOnly(x.key.protocol())}
+func (x leaf) match() []rule.Match {
+	ms := []rule.Match{rule.ProtocolOnly(x.key.protocol())}
 	if x.entry.Kind != ir.NodePort {
-		ms = append(ms, destinationHost(x.entry.Addr))
+		ms = append(ms, rule.DestinationHost(x.entry.Addr))
 	}
-	return append(ms, port(x.entry.Port))
+	return append(ms, rule.Port(x.entry.Port))
 }

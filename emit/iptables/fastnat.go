@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -22,26 +23,26 @@ func (t *natTree) fail(s ir.Step) {
 // destination writes the rules of one destination into a chain of the tree.
 func (t *natTree) destination(chain string, x leaf) {
 	e := x.entry
-	ms := []match{protocolOnly(e.Service.Protocol)}
+	ms := []rule.Match{rule.ProtocolOnly(e.Service.Protocol)}
 	if e.Kind != ir.NodePort {
-		ms = append(ms, destinationHost(e.Addr))
+		ms = append(ms, rule.DestinationHost(e.Addr))
 	}
-	ms = append(ms, port(e.Port))
+	ms = append(ms, rule.Port(e.Port))
 	t.follow(chain, t.say("%s", e.Service), e.Next, e.Service.Protocol, ms...)
 }
 
 // follow writes a step for the packets that match: in place, if it is no more
 // than a mark and a target, else as a way to its chain.
-func (t *natTree) follow(chain, comment string, s ir.Step, p ir.Protocol, ms ...match) {
+func (t *natTree) follow(chain, comment string, s ir.Step, p ir.Protocol, ms ...rule.Match) {
 	switch x := s.(type) {
 	case *ir.Deliver:
-		if !slices.Contains(ms, match(protocolOnly(p))) {
-			ms = append([]match{protocolOnly(p)}, ms...) // rewriting a port asks for it
+		if !slices.Contains(ms, rule.Match(rule.ProtocolOnly(p))) {
+			ms = append([]rule.Match{rule.ProtocolOnly(p)}, ms...) // rewriting a port asks for it
 		}
-		t.nat.add(chain, comment, dnat{x.Endpoint.AddrPort(), brief}, ms...)
+		t.nat.add(chain, comment, rule.DNAT{To: x.Endpoint.AddrPort(), Style: rule.Brief}, ms...)
 	case *ir.Masquerade:
 		if x.Label.Part != ir.PartNone {
-			t.nat.add(chain, comment, goTo(t.start(s, p)), ms...)
+			t.nat.add(chain, comment, rule.GoTo(t.start(s, p)), ms...)
 			return
 		}
 		who := ms[:len(ms):len(ms)]
@@ -51,7 +52,7 @@ func (t *natTree) follow(chain, comment string, s ir.Step, p ir.Protocol, ms ...
 		t.nat.add(chain, "", t.mark(), who...)
 		t.follow(chain, comment, x.Next, p, ms...)
 	case *ir.Guard, *ir.Balance:
-		t.nat.add(chain, comment, goTo(t.start(s, p)), ms...)
+		t.nat.add(chain, comment, rule.GoTo(t.start(s, p)), ms...)
 	case *ir.Refuse:
 	default:
 		t.fail(s)
@@ -88,7 +89,7 @@ func (t *natTree) write(chain string, who ir.PortName, s ir.Step, p ir.Protocol)
 	case *ir.Guard:
 		t.guard(chain, who, x, p)
 	case *ir.Masquerade:
-		var ms []match
+		var ms []rule.Match
 		if x.UnlessPod {
 			ms = t.pods(true)
 		}
@@ -117,14 +118,14 @@ func (t *natTree) guard(chain string, who ir.PortName, q *ir.Guard, p ir.Protoco
 		t.write(chain, who, q.Else, p)
 	case q.If.FromNode:
 		if _, refused := q.Else.(*ir.Refuse); refused {
-			t.nat.add(chain, "", back, sourceNotLocal)
+			t.nat.add(chain, "", rule.Return, rule.SourceNotLocal)
 		} else {
-			t.follow(chain, t.say("local endpoints for %s external destinations", who), q.Else, p, sourceNotLocal)
+			t.follow(chain, t.say("local endpoints for %s external destinations", who), q.Else, p, rule.SourceNotLocal)
 		}
 		t.write(chain, who, q.Then, p)
 	default:
 		for _, from := range q.If.Sources {
-			t.follow(chain, t.say("%s allowed source", who), q.Then, p, source(from))
+			t.follow(chain, t.say("%s allowed source", who), q.Then, p, rule.Source(from))
 		}
 		if _, refused := q.Else.(*ir.Refuse); !refused {
 			t.fail(q.Else)
@@ -140,7 +141,7 @@ func (t *natTree) balance(chain string, b *ir.Balance) {
 	p := b.Label.Service.Protocol
 	if b.AffinitySeconds > 0 {
 		for _, e := range b.Endpoints {
-			t.nat.add(chain, "", dnat{e.AddrPort(), brief}, protocolOnly(p), update{list: endpointChain(b.Label.Service, e), seconds: b.AffinitySeconds})
+			t.nat.add(chain, "", rule.DNAT{To: e.AddrPort(), Style: rule.Brief}, rule.ProtocolOnly(p), rule.Update{List: endpointChain(b.Label.Service, e), Seconds: b.AffinitySeconds})
 		}
 	}
 	t.split(chain, chain, b, b.Endpoints, splitWidth(len(b.Endpoints)))
@@ -162,20 +163,20 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 	n := len(eps)
 	if n <= width {
 		for i, e := range eps {
-			t.endpoint(chain, b, e, share{1, n - i, brief})
+			t.endpoint(chain, b, e, rule.Share{Part: 1, Of: n - i, Style: rule.Brief})
 		}
 		return
 	}
 	for i, rest := 0, n; rest > 0; i++ {
 		size := (rest + width - i - 1) / (width - i)
 		part := eps[n-rest : n-rest+size]
-		var ms []match
+		var ms []rule.Match
 		if size < rest {
-			ms = []match{share{size, rest, brief}}
+			ms = []rule.Match{rule.Share{Part: size, Of: rest, Style: rule.Brief}}
 		}
 		rest -= size
 		if len(part) == 1 {
-			t.endpoint(chain, b, part[0], share{1, rest + 1, brief})
+			t.endpoint(chain, b, part[0], rule.Share{Part: 1, Of: rest + 1, Style: rule.Brief})
 			continue
 		}
 		to := natSplitPrefix + shortHash(fmt.Sprintf("%s %d", name, i))
@@ -183,22 +184,22 @@ func (t *natTree) split(chain, name string, b *ir.Balance, eps []ir.Endpoint, wi
 			t.fail(b)
 			return
 		}
-		t.nat.add(chain, "", goTo(to), ms...)
+		t.nat.add(chain, "", rule.GoTo(to), ms...)
 		t.split(to, to, b, part, width)
 	}
 }
 
 // endpoint writes the rule of one endpoint.
-func (t *natTree) endpoint(chain string, b *ir.Balance, e ir.Endpoint, s share) {
-	ms := []match{protocolOnly(b.Label.Service.Protocol)}
-	if s.of > s.part {
+func (t *natTree) endpoint(chain string, b *ir.Balance, e ir.Endpoint, s rule.Share) {
+	ms := []rule.Match{rule.ProtocolOnly(b.Label.Service.Protocol)}
+	if s.Of > s.Part {
 		ms = append(ms, s)
 	}
 	if b.AffinitySeconds > 0 {
-		ms = append(ms, remember(endpointChain(b.Label.Service, e)))
+		ms = append(ms, rule.Remember(endpointChain(b.Label.Service, e)))
 	}
-	t.nat.add(chain, "", dnat{e.AddrPort(), brief}, ms...)
+	t.nat.add(chain, "", rule.DNAT{To: e.AddrPort(), Style: rule.Brief}, ms...)
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.
-func (l *fast) pods(not bool) []match { return podMatch(l.g.Options.Pods, not) }
+func (l *fast) pods(not bool) []rule.Match { return podMatch(l.g.Options.Pods, not) }

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 )
 
 // filterHooks and natHooks are the jumps from the built-in chains, from top to
 // bottom as kube-proxy's insertions leave them on a clean host.
 var (
-	filterHooks = []rule{
+	filterHooks = []rule.Rule{
 		hook("INPUT", chainFirewall, ""),
 		hook("INPUT", ChainProxyFirewall, "kubernetes load balancer firewall", newOnly),
 		hook("INPUT", chainNodePorts, "kubernetes health check service ports"),
@@ -23,7 +24,7 @@ var (
 		hook("OUTPUT", ChainProxyFirewall, "kubernetes load balancer firewall", newOnly),
 		hook("OUTPUT", ChainServices, "kubernetes service portals", newOnly),
 	}
-	natHooks = []rule{
+	natHooks = []rule.Rule{
 		hook("PREROUTING", ChainServices, "kubernetes service portals"),
 		hook("OUTPUT", ChainServices, "kubernetes service portals"),
 		hook("POSTROUTING", ChainPostrouting, "kubernetes postrouting rules"),
@@ -31,7 +32,7 @@ var (
 	// ipvsFilterHooks are those of the IPVS mode, whose chains ask for themselves
 	// what kube-proxy's order of hooks leaves open: guards come first, then what
 	// is open whatever the service.
-	ipvsFilterHooks = []rule{
+	ipvsFilterHooks = []rule.Rule{
 		hook("INPUT", ChainProxyFirewall, "kube-proxy firewall rules", newOnly),
 		hook("INPUT", ChainNodePort, "kubernetes health check rules"),
 		hook("INPUT", ChainIPVSFilter, "kubernetes ipvs access filter", newOnly),
@@ -41,7 +42,7 @@ var (
 	// fastFilterHooks are those of the fast layouts: a chain tells a state once
 	// for all, and there is no jump to a chain that does not exist. Health
 	// checks come after new connections, which look for them by themselves.
-	fastFilterHooks = []rule{
+	fastFilterHooks = []rule.Rule{
 		hook("INPUT", chainFirewall, ""),
 		hook("INPUT", chainExternalServices, "kubernetes externally-visible service portals", newOnly),
 		hook("INPUT", chainNodePorts, "kubernetes health check service ports"),
@@ -53,7 +54,7 @@ var (
 
 // hooksFor are the jumps that a table with these chains needs: the layout is
 // told by a chain that only kube-proxy's has.
-func hooksFor(table string, chains []string) []rule {
+func hooksFor(table string, chains []string) []rule.Rule {
 	rows := natHooks
 	switch {
 	case table != "filter":
@@ -64,21 +65,21 @@ func hooksFor(table string, chains []string) []rule {
 	default:
 		rows = fastFilterHooks
 	}
-	var out []rule
+	var out []rule.Rule
 	for _, r := range rows {
-		if slices.Contains(chains, targetOf(r.action)) {
+		if slices.Contains(chains, targetOf(r.Action)) {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-var newOnly = states{list: "NEW"}
+var newOnly = rule.States{List: "NEW"}
 
 // hook is a jump from a built-in chain. kube-proxy writes its conditions
 // before the comment; to the kernel, and in a dump, that is the same rule.
-func hook(from, to, comment string, ms ...match) rule {
-	return rule{chain: from, early: ms, comment: comment, action: jump(to)}
+func hook(from, to, comment string, ms ...rule.Match) rule.Rule {
+	return rule.Rule{Chain: from, Early: ms, Comment: comment, Action: rule.Jump(to)}
 }
 
 // Hook puts the jumps from the built-in chains at the end of each table, as a
@@ -110,7 +111,7 @@ func appendHooks(out []byte, table string, chains []string) []byte {
 		chains = append(chains, chainFirewall)
 	}
 	for _, r := range hooksFor(table, chains) {
-		out, _ = appendRule(out, &r) // the hooks' comments are constants
+		out, _ = rule.Append(out, &r) // the hooks' comments are constants
 	}
 	return out
 }

@@ -1,13 +1,16 @@
 package iptables
 
-import "svcc/ir"
+import (
+	"svcc/emit/iptables/rule"
+	"svcc/ir"
+)
 
 // JumpsTo gives the chain that a rule, a line "-A CHAIN ...", jumps or goes to;
 // "" if its target is no chain, or it has none.
 func JumpsTo(line string) string {
-	toks, _ := tokenize(make([]token, 0, 32), line)
+	toks, _ := rule.Tokenize(make([]rule.Token, 0, 32), line)
 	verb, name := targetWords(toks)
-	if verb == "-j" && (targetNamed(name) != nil || foreignTargets[name]) {
+	if verb == "-j" && (targetNamed(name) != nil || rule.ForeignTargets[name]) {
 		return ""
 	}
 	return name
@@ -15,16 +18,16 @@ func JumpsTo(line string) string {
 
 // targetWords finds the target among a rule's words. A verb in quotes is a
 // value.
-func targetWords(toks []token) (verb, name string) {
+func targetWords(toks []rule.Token) (verb, name string) {
 	for i := 0; i+1 < len(toks); i++ {
-		if toks[i].quoted {
+		if toks[i].Quoted {
 			continue
 		}
-		switch toks[i].text {
+		switch toks[i].Text {
 		case "-j", "--jump":
-			return "-j", toks[i+1].text
+			return "-j", toks[i+1].Text
 		case "-g", "--goto":
-			return "-g", toks[i+1].text
+			return "-g", toks[i+1].Text
 		case "--comment":
 			i++
 		}
@@ -41,20 +44,20 @@ var verdicts = map[string]bool{
 // StopsAll says that no packet gets past a rule, a line "-A CHAIN ...": it asks
 // nothing and decides.
 func StopsAll(line string) bool {
-	toks, _ := tokenize(make([]token, 0, 32), line)
+	toks, _ := rule.Tokenize(make([]rule.Token, 0, 32), line)
 	if len(toks) < 2 {
 		return false
 	}
 	toks = toks[2:]
-	if len(toks) > 4 && toks[0].text == "-m" && toks[1].text == "comment" && toks[2].text == "--comment" {
+	if len(toks) > 4 && toks[0].Text == "-m" && toks[1].Text == "comment" && toks[2].Text == "--comment" {
 		toks = toks[4:]
 	}
 	if len(toks) < 2 {
 		return false
 	}
-	switch toks[0].text {
+	switch toks[0].Text {
 	case "-j", "--jump":
-		return verdicts[toks[1].text]
+		return verdicts[toks[1].Text]
 	case "-g", "--goto":
 		return true
 	}
@@ -65,7 +68,7 @@ func StopsAll(line string) bool {
 // chain that jumps to it, is as we would write it. Whatever else is in these
 // places is somebody else's.
 func OwnShared(f ir.Family, line string) bool {
-	c := Canonicalizer{Family: f}
+	c := rule.Canonicalizer{Family: f}
 	switch got := string(c.Append(nil, line)); got {
 	case "-A INPUT -j " + SharedChain, "-A OUTPUT -j " + SharedChain:
 		return true

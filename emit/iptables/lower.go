@@ -3,6 +3,7 @@ package iptables
 import (
 	"fmt"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -74,22 +75,22 @@ func services(g *ir.Graph) []service {
 	return out
 }
 
-func (l *lowering) natRule(chain, comment string, a action, ms ...match) {
-	l.nat.rules = append(l.nat.rules, rule{chain: chain, comment: comment, matches: ms, action: a})
+func (l *lowering) natRule(chain, comment string, a rule.Action, ms ...rule.Match) {
+	l.nat.rules = append(l.nat.rules, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
 }
 
-func (l *lowering) filterRule(chain, comment string, a action, ms ...match) {
-	l.filter.rules = append(l.filter.rules, rule{chain: chain, comment: comment, matches: ms, action: a})
+func (l *lowering) filterRule(chain, comment string, a rule.Action, ms ...rule.Match) {
+	l.filter.rules = append(l.filter.rules, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
 }
 
 // postrouting clears the mark before masquerading, so that a packet that is
 // routed again (encapsulated, say) is not masqueraded twice.
 func (l *lowering) postrouting() {
 	bit := l.g.Options.MasqueradeMark
-	l.natRule(ChainPostrouting, "", back, marked{not: true, bit: bit})
-	l.natRule(ChainPostrouting, "", setMark{"xor", bit})
-	l.natRule(ChainPostrouting, "kubernetes service traffic requiring SNAT", masquerade{})
-	l.natRule(ChainMarkMasq, "", setMark{"or", bit})
+	l.natRule(ChainPostrouting, "", rule.Return, rule.Marked{Not: true, Bit: bit})
+	l.natRule(ChainPostrouting, "", rule.SetMark{Op: "xor", Bit: bit})
+	l.natRule(ChainPostrouting, "kubernetes service traffic requiring SNAT", rule.Masquerade{})
+	l.natRule(ChainMarkMasq, "", rule.SetMark{Op: "or", Bit: bit})
 }
 
 // localnet drops what claims to be for 127.0.0.0/8 from elsewhere: localhost
@@ -99,8 +100,8 @@ func (l *lowering) localnet() {
 		return
 	}
 	lo := l.g.Family.Loopback()
-	l.filterRule(chainFirewall, "block incoming localnet connections", drop,
-		destination(lo), sourceNot(lo), states{not: true, list: "RELATED,ESTABLISHED,DNAT"})
+	l.filterRule(chainFirewall, "block incoming localnet connections", rule.Drop,
+		rule.Destination(lo), rule.SourceNot(lo), rule.States{Not: true, List: "RELATED,ESTABLISHED,DNAT"})
 }
 
 // nodePorts must come last in its chain: a load balancer's address that is
@@ -113,18 +114,18 @@ func (l *lowering) nodePorts() {
 		comment = nodePortsBrief // rules of another mode follow
 	}
 	if o.NodePorts.All {
-		ms := []match{destinationLocal}
+		ms := []rule.Match{rule.DestinationLocal}
 		if !o.LocalhostNodePorts {
-			ms = append(ms, destinationNot(lo))
+			ms = append(ms, rule.DestinationNot(lo))
 		}
-		l.natRule(ChainServices, comment, jump(chainNodePorts), ms...)
+		l.natRule(ChainServices, comment, rule.Jump(chainNodePorts), ms...)
 		return
 	}
 	for _, a := range o.NodePorts.Addrs {
-		l.natRule(ChainServices, comment, jump(chainNodePorts), destinationHost(a))
+		l.natRule(ChainServices, comment, rule.Jump(chainNodePorts), rule.DestinationHost(a))
 	}
 	for _, p := range o.NodePorts.Prefixes {
-		l.natRule(ChainServices, comment, jump(chainNodePorts), destination(p), destinationLocal)
+		l.natRule(ChainServices, comment, rule.Jump(chainNodePorts), rule.Destination(p), rule.DestinationLocal)
 	}
 }
 
@@ -136,10 +137,10 @@ const (
 
 func (l *lowering) forward() {
 	if l.g.Options.DropInvalid {
-		l.filterRule(ChainForward, "", drop, states{list: "INVALID"})
+		l.filterRule(ChainForward, "", rule.Drop, rule.States{List: "INVALID"})
 	}
-	l.filterRule(ChainForward, "kubernetes forwarding rules", accept, marked{bit: l.g.Options.MasqueradeMark})
-	l.filterRule(ChainForward, "kubernetes forwarding conntrack rule", accept, states{list: "RELATED,ESTABLISHED"})
+	l.filterRule(ChainForward, "kubernetes forwarding rules", rule.Accept, rule.Marked{Bit: l.g.Options.MasqueradeMark})
+	l.filterRule(ChainForward, "kubernetes forwarding conntrack rule", rule.Accept, rule.States{List: "RELATED,ESTABLISHED"})
 }
 
 // service writes one service port: its frontends, then its own chains.
@@ -155,7 +156,7 @@ func (l *lowering) service(s service) error {
 		c.frontend(e)
 	}
 	for _, p := range s.open {
-		l.filterRule(chainNodePorts, s.name.Display()+" health check node port", accept, protocol(ir.TCP), port(p))
+		l.filterRule(chainNodePorts, s.name.Display()+" health check node port", rule.Accept, rule.Protocol(ir.TCP), rule.Port(p))
 	}
 	for _, e := range s.entries {
 		if e.Kind == ir.ClusterIP {

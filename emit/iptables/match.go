@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"svcc/emit/iptables/rule"
 	"svcc/emit/walk"
 )
 
@@ -122,7 +123,7 @@ func incomplete(c *walk.Cond) string {
 func ignore(*ruleParser, string) string { return "" }
 
 func setPort(r *ruleParser, k walk.CondKind, v string) string {
-	lo, hi, ok := parsePorts(v)
+	lo, hi, ok := rule.ParsePorts(v)
 	if !ok {
 		return "not a port or range of ports"
 	}
@@ -133,7 +134,7 @@ func setPort(r *ruleParser, k walk.CondKind, v string) string {
 func setPorts(r *ruleParser, sides uint16, v string) string {
 	c := walk.Cond{Kind: walk.CondPorts, Sub: sides, X: uint32(len(r.rs.Ranges))}
 	for s := range strings.SplitSeq(v, ",") {
-		lo, hi, ok := parsePorts(s)
+		lo, hi, ok := rule.ParsePorts(s)
 		if !ok {
 			return "not a list of ports"
 		}
@@ -144,16 +145,10 @@ func setPorts(r *ruleParser, sides uint16, v string) string {
 	return ""
 }
 
-// stateNames are the words of --ctstate.
-var stateNames = map[string]uint32{
-	"INVALID": walk.StateInvalid, "NEW": walk.StateNew, "ESTABLISHED": walk.StateEstablished, "RELATED": walk.StateRelated,
-	"UNTRACKED": walk.StateUntracked, "SNAT": walk.StateSNAT, "DNAT": walk.StateDNAT,
-}
-
 func setState(r *ruleParser, v string) string {
 	c := walk.Cond{Kind: walk.CondState}
 	for s := range strings.SplitSeq(v, ",") {
-		bit := stateNames[s]
+		bit := rule.StateNames[s]
 		if bit == 0 {
 			return "not a list of states"
 		}
@@ -173,7 +168,7 @@ func setOrigDst(r *ruleParser, v string) string {
 }
 
 func setMarkMatch(r *ruleParser, v string) string {
-	value, mask, ok := parseMasked(v)
+	value, mask, ok := rule.ParseMasked(v)
 	if !ok {
 		return "not a mark"
 	}
@@ -229,7 +224,7 @@ func setRecent(r *ruleParser, mode uint16) string {
 }
 
 func setSeconds(r *ruleParser, v string) string {
-	n, ok := parseNumber(v)
+	n, ok := rule.ParseNumber(v)
 	if !ok || n == 0 || n > 1<<31-1 {
 		return "not a number of seconds"
 	}
@@ -240,7 +235,7 @@ func setSeconds(r *ruleParser, v string) string {
 // setRecentMask takes the mask that keeps single addresses apart, which dumps
 // spell out.
 func setRecentMask(r *ruleParser, v string) string {
-	if !wholeAddress(v) {
+	if !rule.WholeAddress(v) {
 		return "clients are remembered by whole addresses only"
 	}
 	return ""
@@ -280,9 +275,9 @@ func setServed(r *ruleParser, k walk.CondKind, v string) string {
 		}
 		c.X = uint32(n)
 	case walk.CondServedProto:
-		n, ok := protocolNames[v]
+		n, ok := rule.ProtocolNames[v]
 		if !ok {
-			if n, ok = parseNumber(v); !ok {
+			if n, ok = rule.ParseNumber(v); !ok {
 				return "not a protocol"
 			}
 		}

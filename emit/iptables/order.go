@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"svcc/emit/iptables/rule"
 )
 
 // inOrder renames a table's chains so that their names sort as packets meet
@@ -12,13 +14,13 @@ import (
 func inOrder(t *table, starts ...string) {
 	byChain := map[string][]int{}
 	for i, r := range t.rules {
-		byChain[r.chain] = append(byChain[r.chain], i)
+		byChain[r.Chain] = append(byChain[r.Chain], i)
 	}
 	names, met := map[string]string{}, map[string]bool{}
 	var visit func(chain string)
 	visit = func(chain string) {
 		for _, i := range byChain[chain] {
-			to := targetOf(t.rules[i].action)
+			to := targetOf(t.rules[i].Action)
 			if _, ours := byChain[to]; !ours || met[to] {
 				continue
 			}
@@ -53,11 +55,11 @@ func number(n int) string {
 	return strings.Repeat("0", 5-len(s)) + s
 }
 
-func targetOf(a action) string {
+func targetOf(a rule.Action) string {
 	switch a := a.(type) {
-	case jump:
+	case rule.Jump:
 		return string(a)
-	case goTo:
+	case rule.GoTo:
 		return string(a)
 	}
 	return ""
@@ -77,21 +79,21 @@ func (t *table) rename(names map[string]string) {
 	t.chains = unseen(t.chains)
 	for i := range t.rules {
 		r := &t.rules[i]
-		r.chain = name(r.chain)
-		switch a := r.action.(type) {
-		case jump:
-			r.action = jump(name(string(a)))
-		case goTo:
-			r.action = goTo(name(string(a)))
+		r.Chain = name(r.Chain)
+		switch a := r.Action.(type) {
+		case rule.Jump:
+			r.Action = rule.Jump(name(string(a)))
+		case rule.GoTo:
+			r.Action = rule.GoTo(name(string(a)))
 		}
 	}
-	slices.SortStableFunc(t.ours(), func(a, b rule) int { return strings.Compare(a.chain, b.chain) })
+	slices.SortStableFunc(t.ours(), func(a, b rule.Rule) int { return strings.Compare(a.Chain, b.Chain) })
 }
 
 // ours are the rules behind the jumps from built-in chains.
-func (t *table) ours() []rule {
+func (t *table) ours() []rule.Rule {
 	for i := range t.rules {
-		if ours(t.rules[i].chain) {
+		if ours(t.rules[i].Chain) {
 			return t.rules[i:]
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 	"svcc/emit/walk"
 	"svcc/ir"
 	"svcc/ir/eval"
@@ -38,7 +39,7 @@ type parser struct {
 	chains map[string]map[string]int32 // by table and name
 	byName map[string]int32            // of the open table
 	last   int32                       // chain of the rule before
-	toks   []token
+	toks   []rule.Token
 	rule   ruleParser
 }
 
@@ -183,7 +184,7 @@ func (p *parser) addChain(c walk.Chain) {
 // chainLine reads "NAME POLICY [packets:bytes]".
 func (p *parser) chainLine(s string) error {
 	f := strings.Fields(s)
-	if len(f) < 2 || len(f) > 3 || len(f) == 3 && !isCounters(f[2]) {
+	if len(f) < 2 || len(f) > 3 || len(f) == 3 && !rule.IsCounters(f[2]) {
 		return fmt.Errorf("a chain line is \":NAME POLICY [0:0]\"")
 	}
 	if id, ok := p.byName[f[0]]; ok && p.rs.Chains[id].Builtin {
@@ -214,7 +215,7 @@ func (p *parser) newChain(name string) error {
 	switch {
 	case len(name) > maxChainName:
 		return fmt.Errorf("chain name %s is longer than %d bytes", emit.Quote(name), maxChainName)
-	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || foreignTargets[name] && !p.rs.Dump:
+	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || rule.ForeignTargets[name] && !p.rs.Dump:
 		return fmt.Errorf("%s cannot be a chain's name", emit.Quote(name))
 	}
 	if id, ok := p.byName[name]; ok {
@@ -222,24 +223,6 @@ func (p *parser) newChain(name string) error {
 	}
 	p.addChain(walk.Chain{Name: name})
 	return nil
-}
-
-// isCounters says whether a word is "[packets:bytes]".
-func isCounters(s string) bool {
-	if len(s) < 5 || s[0] != '[' || s[len(s)-1] != ']' {
-		return false
-	}
-	a, b, ok := strings.Cut(s[1:len(s)-1], ":")
-	return ok && isNumber(a) && isNumber(b)
-}
-
-func isNumber(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // ParseAround is Backend.Parse of rules with what is around them. Of a dump it is an

@@ -5,24 +5,25 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 	"svcc/emit/walk"
 )
 
 // command reads a line that changes a chain.
 func (p *parser) command(line string) error {
 	var ok bool
-	if p.toks, ok = tokenize(p.toks[:0], line); !ok {
+	if p.toks, ok = rule.Tokenize(p.toks[:0], line); !ok {
 		return fmt.Errorf("a quote is not closed")
 	}
 	toks := p.toks
-	if isCounters(toks[0].text) {
-		toks, line = toks[1:], strings.TrimLeft(line[len(toks[0].text):], " \t")
+	if rule.IsCounters(toks[0].Text) {
+		toks, line = toks[1:], strings.TrimLeft(line[len(toks[0].Text):], " \t")
 	}
 	if len(toks) < 2 {
 		return fmt.Errorf("%s: a rule is \"-A CHAIN ...\"", emit.Quote(line))
 	}
-	name := toks[1].text
-	switch cmd := toks[0].text; cmd {
+	name := toks[1].Text
+	switch cmd := toks[0].Text; cmd {
 	case "-A", "--append":
 		return p.addRule(name, toks[2:], line, 0)
 	case "-I", "--insert":
@@ -40,10 +41,10 @@ func (p *parser) command(line string) error {
 
 // insert reads -I with the only position that does not depend on rules that
 // may have been there before: the first.
-func (p *parser) insert(name string, toks []token, line string) error {
-	if len(toks) > 0 && isNumber(toks[0].text) {
-		if toks[0].text != "1" {
-			return fmt.Errorf("-I at position %s: only the first is known", emit.Quote(toks[0].text))
+func (p *parser) insert(name string, toks []rule.Token, line string) error {
+	if len(toks) > 0 && rule.IsNumber(toks[0].Text) {
+		if toks[0].Text != "1" {
+			return fmt.Errorf("-I at position %s: only the first is known", emit.Quote(toks[0].Text))
 		}
 		toks = toks[1:]
 	}
@@ -64,7 +65,7 @@ func (p *parser) deleteChain(name string) error {
 	return nil
 }
 
-func (p *parser) policyCommand(name string, toks []token) error {
+func (p *parser) policyCommand(name string, toks []rule.Token) error {
 	id, err := p.chain(name)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (p *parser) policyCommand(name string, toks []token) error {
 	if len(toks) == 0 {
 		return fmt.Errorf("-P %s: no policy", emit.Quote(name))
 	}
-	return p.setPolicy(id, toks[0].text)
+	return p.setPolicy(id, toks[0].Text)
 }
 
 // chain finds a declared chain of the open table. Rules of a chain mostly
@@ -90,7 +91,7 @@ func (p *parser) chain(name string) (int32, error) {
 }
 
 // addRule reads a rule's matches and target.
-func (p *parser) addRule(name string, toks []token, line string, flags walk.Flags) error {
+func (p *parser) addRule(name string, toks []rule.Token, line string, flags walk.Flags) error {
 	id, err := p.chain(name)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func ours(chain string) bool {
 // understood becomes its trouble, and the rule is read on for its target.
 type ruleParser struct {
 	*parser
-	toks    []token
+	toks    []rule.Token
 	not     bool        // a ! stands before the option
 	plain   []walk.Cond // source, destination, interface, protocol: asked first
 	conds   []walk.Cond // of the modules, in order: their side effects are ordered
@@ -184,7 +185,7 @@ type ruleParser struct {
 	undeclared bool
 }
 
-func (r *ruleParser) reset(toks []token) {
+func (r *ruleParser) reset(toks []rule.Token) {
 	*r = ruleParser{parser: r.parser, toks: toks, plain: r.plain[:0], conds: r.conds[:0], modules: r.modules[:0], target: -1}
 }
 
@@ -203,14 +204,14 @@ func (r *ruleParser) word(of string) string {
 	}
 	t := r.toks[0]
 	r.toks = r.toks[1:]
-	return t.text
+	return t.Text
 }
 
 func (r *ruleParser) read() {
 	for len(r.toks) > 0 {
 		t := r.toks[0]
 		r.toks = r.toks[1:]
-		if t.text == "!" && !t.quoted {
+		if t.Text == "!" && !t.Quoted {
 			if r.not {
 				r.fail("! twice")
 			}
@@ -226,29 +227,29 @@ func (r *ruleParser) read() {
 }
 
 // option reads an option and its values.
-func (r *ruleParser) option(t token) {
-	switch t.text {
+func (r *ruleParser) option(t rule.Token) {
+	switch t.Text {
 	case "-s", "--source", "--src":
-		r.address(walk.CondSrc, r.word(t.text))
+		r.address(walk.CondSrc, r.word(t.Text))
 	case "-d", "--destination", "--dst":
-		r.address(walk.CondDst, r.word(t.text))
+		r.address(walk.CondDst, r.word(t.Text))
 	case "-p", "--protocol", "--proto":
-		r.protocol(r.word(t.text))
+		r.protocol(r.word(t.Text))
 	case "-i", "--in-interface":
-		r.ifname(r.word(t.text))
+		r.ifname(r.word(t.Text))
 	case "-o", "--out-interface":
-		r.word(t.text)
+		r.word(t.Text)
 		r.fail("-o: the interface of exit is not known")
 	case "-m", "--match":
 		if r.not {
-			r.fail("! before %s", t.text)
+			r.fail("! before %s", t.Text)
 		}
-		r.load(r.word(t.text))
+		r.load(r.word(t.Text))
 	case "-j", "--jump", "-g", "--goto":
-		r.setTarget(r.word(t.text), t.text)
+		r.setTarget(r.word(t.Text), t.Text)
 	case "-c", "--set-counters":
-		r.word(t.text)
-		r.word(t.text)
+		r.word(t.Text)
+		r.word(t.Text)
 	default:
 		r.moduleOption(t)
 	}
@@ -270,23 +271,23 @@ func (r *ruleParser) load(name string) {
 // moduleOption gives an option to the module that was loaded last of those
 // that know it, then to the target, then to the protocol's own module, which
 // -p loads by itself.
-func (r *ruleParser) moduleOption(t token) {
-	if t.quoted {
-		r.fail("%s: not an option", emit.Quote(t.text))
+func (r *ruleParser) moduleOption(t rule.Token) {
+	if t.Quoted {
+		r.fail("%s: not an option", emit.Quote(t.Text))
 		return
 	}
 	for i := len(r.modules) - 1; i >= 0; i-- {
-		if r.take(r.modules[i].options, t.text) {
+		if r.take(r.modules[i].options, t.Text) {
 			return
 		}
 	}
-	if r.to != nil && r.take(r.to.options, t.text) {
+	if r.to != nil && r.take(r.to.options, t.Text) {
 		return
 	}
-	if m := protocolModule(r.proto); m != nil && r.take(m.options, t.text) {
+	if m := protocolModule(r.proto); m != nil && r.take(m.options, t.Text) {
 		return
 	}
-	r.fail("option %s has no model", emit.Quote(t.text))
+	r.fail("option %s has no model", emit.Quote(t.Text))
 	r.skip()
 }
 
@@ -316,7 +317,7 @@ func (r *ruleParser) take(os []option, name string) bool {
 func (r *ruleParser) skip() {
 	for len(r.toks) > 0 {
 		t := r.toks[0]
-		if !t.quoted && (t.text == "!" || len(t.text) == 2 && t.text[0] == '-') {
+		if !t.Quoted && (t.Text == "!" || len(t.Text) == 2 && t.Text[0] == '-') {
 			return
 		}
 		r.toks = r.toks[1:]
@@ -362,7 +363,7 @@ func (r *ruleParser) setTarget(name, option string) {
 		return
 	}
 	switch {
-	case foreignTargets[name] && jumps && !declared:
+	case rule.ForeignTargets[name] && jumps && !declared:
 		r.fail("target %s has no model", name)
 	case !declared:
 		r.undeclared = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 	"svcc/ir/eval"
 )
@@ -267,17 +268,17 @@ func TestTokenize(t *testing.T) {
 		`a\b`:            {`a\b`},
 		`"a \x b" "c"  `: {"a x b", "c"},
 	} {
-		toks, ok := tokenize(nil, line)
+		toks, ok := rule.Tokenize(nil, line)
 		var got []string
 		for _, tok := range toks {
-			got = append(got, tok.text)
+			got = append(got, tok.Text)
 		}
 		if !ok || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v; want %q", line, got, ok, want)
 		}
 	}
 	for _, line := range []string{`"a`, `"a\`, `a"b`, `"a\"`} {
-		if _, ok := tokenize(nil, line); ok {
+		if _, ok := rule.Tokenize(nil, line); ok {
 			t.Errorf("%s: no error", line)
 		}
 	}

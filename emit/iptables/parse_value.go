@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 	"svcc/emit/walk"
 	"svcc/ir/eval"
 )
@@ -50,17 +51,11 @@ func (r *ruleParser) parseAddr(s string) (netip.Addr, bool) {
 	return a, true
 }
 
-// protocolNames are those that dumps and hand-written rules use.
-var protocolNames = map[string]uint32{
-	"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "igmp": 2, "ipencap": 4,
-	"gre": 47, "esp": 50, "ah": 51, "vrrp": 112, "udplite": 136, "dccp": 33, "ospf": 89, "pim": 103,
-}
-
 // protocol reads -p. The kernel takes 0 for any.
 func (r *ruleParser) protocol(s string) {
-	n, ok := protocolNames[s]
+	n, ok := rule.ProtocolNames[s]
 	if !ok && s != "all" {
-		if n, ok = parseNumber(s); !ok || n > 255 {
+		if n, ok = rule.ParseNumber(s); !ok || n > 255 {
 			r.fail("protocol %s is unknown", emit.Quote(s))
 			return
 		}
@@ -85,49 +80,6 @@ func (r *ruleParser) ifname(s string) {
 	}
 	c.X = r.rs.NameID(s)
 	r.addPlain(c)
-}
-
-// parseNumber reads an unsigned number as strtoul does: 0x is hexadecimal and a
-// leading 0 octal.
-func parseNumber(s string) (uint32, bool) {
-	base := 10
-	if len(s) > 2 && (s[:2] == "0x" || s[:2] == "0X") {
-		base, s = 16, s[2:]
-	} else if len(s) > 1 && s[0] == '0' {
-		base, s = 8, s[1:]
-	}
-	n, err := strconv.ParseUint(s, base, 32)
-	return uint32(n), err == nil
-}
-
-// parseMasked reads "VALUE[/MASK]".
-func parseMasked(s string) (value, mask uint32, ok bool) {
-	v, m, has := strings.Cut(s, "/")
-	if value, ok = parseNumber(v); !ok {
-		return 0, 0, false
-	}
-	if !has {
-		return value, ^uint32(0), true
-	}
-	mask, ok = parseNumber(m)
-	return value, mask, ok
-}
-
-// parsePorts reads "N", "N:M", ":M" or "N:". Port names have no model.
-func parsePorts(s string) (lo, hi uint16, ok bool) {
-	a, b, isRange := strings.Cut(s, ":")
-	if !isRange {
-		b = a
-	}
-	if a == "" && isRange {
-		a = "0"
-	}
-	if b == "" && isRange {
-		b = "65535"
-	}
-	l, err1 := strconv.ParseUint(a, 10, 16)
-	h, err2 := strconv.ParseUint(b, 10, 16)
-	return uint16(l), uint16(h), err1 == nil && err2 == nil && l <= h
 }
 
 // Probabilities are read in units of 1e-12. tolerance is what a fraction may
@@ -161,7 +113,7 @@ func parseProbability(s string) (eval.Share, bool) {
 // parseDecimal reads "D.DDD" in units of 1e-12, cutting off what is smaller.
 func parseDecimal(s string) (uint64, bool) {
 	whole, frac, _ := strings.Cut(s, ".")
-	if !isNumber(whole) || len(whole) > 3 || frac != "" && !isNumber(frac) {
+	if !rule.IsNumber(whole) || len(whole) > 3 || frac != "" && !rule.IsNumber(frac) {
 		return 0, false
 	}
 	frac = (frac + "000000000000")[:12]

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -123,10 +124,10 @@ func (c *serviceChains) frontend(e *ir.Entry) {
 		if e.Kind == ir.NodePort {
 			chain = chainNodePorts
 		}
-		c.natRule(chain, name+what, jump(to), c.destination(e, nil)...)
+		c.natRule(chain, name+what, rule.Jump(to), c.destination(e, nil)...)
 	}
 	if g, ok := e.Next.(*ir.Guard); ok && g.Label.Part == ir.PartFirewall {
-		c.filterRule(ChainProxyFirewall, fmt.Sprintf("%s traffic not accepted by %s", name, c.chain(ir.PartFirewall)), drop, c.destination(e, nil)...)
+		c.filterRule(ChainProxyFirewall, fmt.Sprintf("%s traffic not accepted by %s", name, c.chain(ir.PartFirewall)), rule.Drop, c.destination(e, nil)...)
 	}
 	c.refusal(e)
 }
@@ -147,12 +148,12 @@ func (c *serviceChains) first(s ir.Step) string {
 }
 
 // destination matches an entry's protocol, address and port.
-func (c *serviceChains) destination(e *ir.Entry, local []match) []match {
-	ms := append(local, protocol(c.name.Protocol))
+func (c *serviceChains) destination(e *ir.Entry, local []rule.Match) []rule.Match {
+	ms := append(local, rule.Protocol(c.name.Protocol))
 	if e.Kind != ir.NodePort {
-		ms = append(ms, destinationHost(e.Addr))
+		ms = append(ms, rule.DestinationHost(e.Addr))
 	}
-	return append(ms, port(e.Port))
+	return append(ms, rule.Port(e.Port))
 }
 
 // refusal writes the filter's verdict for a frontend without endpoints.
@@ -161,15 +162,15 @@ func (c *serviceChains) refusal(e *ir.Entry) {
 	if reason == 0 {
 		return
 	}
-	verdict, comment := reject, " has no endpoints"
+	verdict, comment := rule.Reject, " has no endpoints"
 	if reason == ir.NoLocalEndpoints {
-		verdict, comment = drop, " has no local endpoints"
+		verdict, comment = rule.Drop, " has no local endpoints"
 	}
 	switch e.Kind {
 	case ir.ClusterIP:
 		c.filterRule(ChainServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
 	case ir.NodePort:
-		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, []match{destinationLocal})...)
+		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, []rule.Match{rule.DestinationLocal})...)
 	default:
 		c.filterRule(chainExternalServices, c.name.Display()+comment, verdict, c.destination(e, nil)...)
 	}
@@ -185,21 +186,21 @@ func (c *serviceChains) internalMasquerade(e *ir.Entry) {
 	default:
 		return
 	}
-	c.natRule(c.first(e.Next), c.name.Display()+" cluster IP", jump(ChainMarkMasq), ms...)
+	c.natRule(c.first(e.Next), c.name.Display()+" cluster IP", rule.Jump(ChainMarkMasq), ms...)
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.
-func (c *serviceChains) pods(not bool) []match { return podMatch(c.g.Options.Pods, not) }
+func (c *serviceChains) pods(not bool) []rule.Match { return podMatch(c.g.Options.Pods, not) }
 
 // podMatch recognises pods as a detector does; nothing if it does not.
-func podMatch(d ir.Detector, not bool) []match {
+func podMatch(d ir.Detector, not bool) []rule.Match {
 	switch d.Kind {
 	case ir.DetectCIDR:
-		return []match{address{flag: "-s", not: not, prefix: d.Prefix}}
+		return []rule.Match{rule.Address{Flag: "-s", Not: not, Prefix: d.Prefix}}
 	case ir.DetectBridge:
-		return []match{input{not: not, name: d.Interface}}
+		return []rule.Match{rule.Input{Not: not, Name: d.Interface}}
 	case ir.DetectInterface:
-		return []match{input{not: not, name: d.Interface + "+"}}
+		return []rule.Match{rule.Input{Not: not, Name: d.Interface + "+"}}
 	}
 	return nil
 }
@@ -210,18 +211,18 @@ func (c *serviceChains) externalChain() {
 	for step := c.external; step != nil; {
 		switch s := step.(type) {
 		case *ir.Masquerade:
-			c.natRule(chain, "masquerade traffic for "+ext, jump(ChainMarkMasq))
+			c.natRule(chain, "masquerade traffic for "+ext, rule.Jump(ChainMarkMasq))
 			step = s.Next
 		case *ir.Guard:
 			if s.If.FromPod {
-				c.natRule(chain, "pod traffic for "+ext, jump(c.target(s.Then)), c.pods(false)...)
+				c.natRule(chain, "pod traffic for "+ext, rule.Jump(c.target(s.Then)), c.pods(false)...)
 			} else {
-				c.natRule(chain, "masquerade LOCAL traffic for "+ext, jump(ChainMarkMasq), sourceLocal)
-				c.natRule(chain, "route LOCAL traffic for "+ext, jump(c.target(s.Then.(*ir.Masquerade).Next)), sourceLocal)
+				c.natRule(chain, "masquerade LOCAL traffic for "+ext, rule.Jump(ChainMarkMasq), rule.SourceLocal)
+				c.natRule(chain, "route LOCAL traffic for "+ext, rule.Jump(c.target(s.Then.(*ir.Masquerade).Next)), rule.SourceLocal)
 			}
 			step = s.Else
 		case *ir.Balance:
-			c.natRule(chain, "", jump(c.target(s)))
+			c.natRule(chain, "", rule.Jump(c.target(s)))
 			step = nil
 		default:
 			step = nil
@@ -237,13 +238,15 @@ func (c *serviceChains) firewallChain(entries []*ir.Entry) {
 		return
 	}
 	chain := c.chain(ir.PartFirewall)
-	pass := func(from match) { c.natRule(chain, c.name.Display()+" loadbalancer IP", jump(c.target(g.Then)), from) }
+	pass := func(from rule.Match) {
+		c.natRule(chain, c.name.Display()+" loadbalancer IP", rule.Jump(c.target(g.Then)), from)
+	}
 	ranges := c.sourceRanges(g.If.Sources, entries)
 	for _, p := range g.If.Sources[:ranges] {
-		pass(source(p))
+		pass(rule.Source(p))
 	}
 	for _, p := range g.If.Sources[ranges:] {
-		pass(sourceHost(p.Addr()))
+		pass(rule.SourceHost(p.Addr()))
 	}
 	c.natRule(chain, "other traffic to "+c.name.Display()+" will be dropped by KUBE-PROXY-FIREWALL", nil)
 }

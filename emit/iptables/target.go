@@ -3,6 +3,7 @@ package iptables
 import (
 	"net/netip"
 
+	"svcc/emit/iptables/rule"
 	"svcc/emit/walk"
 )
 
@@ -45,16 +46,6 @@ var targets = []target{
 	}},
 }
 
-// foreignTargets are extensions without a model: no chain can have their name,
-// and a rule of somebody else's that uses one is opaque.
-var foreignTargets = map[string]bool{
-	"AUDIT": true, "CHECKSUM": true, "CLASSIFY": true, "CLUSTERIP": true, "CONNMARK": true, "CONNSECMARK": true,
-	"CT": true, "DNPT": true, "DSCP": true, "ECN": true, "HL": true, "HMARK": true, "IDLETIMER": true, "LED": true,
-	"LOG": true, "NETMAP": true, "NFLOG": true, "NFQUEUE": true, "NOTRACK": true, "QUEUE": true, "RATEEST": true,
-	"REDIRECT": true, "SECMARK": true, "SET": true, "SNAT": true, "SNPT": true, "SYNPROXY": true, "TCPMSS": true,
-	"TCPOPTSTRIP": true, "TEE": true, "TOS": true, "TPROXY": true, "TRACE": true, "TTL": true, "ULOG": true,
-}
-
 func targetNamed(name string) *target {
 	for i := range targets {
 		if targets[i].name == name {
@@ -82,7 +73,7 @@ func setDNAT(r *ruleParser, v string) string {
 }
 
 func setXmark(r *ruleParser, v string, set bool) string {
-	value, mask, ok := parseMasked(v)
+	value, mask, ok := rule.ParseMasked(v)
 	if !ok {
 		return "not a mark"
 	}
@@ -94,7 +85,7 @@ func setXmark(r *ruleParser, v string, set bool) string {
 }
 
 func setBits(r *ruleParser, v string, f func(uint32) (value, mask uint32)) string {
-	n, ok := parseNumber(v)
+	n, ok := rule.ParseNumber(v)
 	if !ok {
 		return "not a mark"
 	}
@@ -105,7 +96,7 @@ func setBits(r *ruleParser, v string, f func(uint32) (value, mask uint32)) strin
 // setReject notes an answer that kube-proxy's rules never give: from a foreign
 // rule it is a refusal like any other, from one of ours a difference.
 func setReject(r *ruleParser, v string) string {
-	if !portUnreachable(v) {
+	if !rule.PortUnreachable(v) {
 		r.value = 1
 	}
 	return ""

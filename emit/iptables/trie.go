@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -225,22 +226,22 @@ func (k key) whole(shared int) int {
 
 // match holds for the destinations in a branch, among those of its trie that
 // are in no branch before it. Carved branches may differ in what others share.
-func (b branch) match() (ms []match) {
+func (b branch) match() (ms []rule.Match) {
 	k := b.to.first
 	a := k.addrBits()
 	if a > 0 && (b.n <= a || b.tier > 0) {
 		p, _ := k.addr().Prefix(min(b.n, a))
-		ms = append(ms, destination(p))
+		ms = append(ms, rule.Destination(p))
 	}
 	if b.n <= a {
 		return ms
 	}
-	ms = append(ms, protocolOnly(k.protocol()))
+	ms = append(ms, rule.ProtocolOnly(k.protocol()))
 	if b.n == a+protoBits {
 		return ms
 	}
 	low, high := k.ports(b.n)
-	return append(ms, ports{low, high})
+	return append(ms, rule.Ports{Low: low, High: high})
 }
 
 // part is a set of destinations with a prefix that holds their addresses.

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -88,10 +89,10 @@ func TestBorders(t *testing.T) {
 	}
 }
 
-func matchText(ms []match) string {
+func matchText(ms []rule.Match) string {
 	var b []byte
 	for _, m := range ms {
-		b = m.appendTo(b)
+		b = m.AppendTo(b)
 	}
 	return strings.TrimSpace(string(b))
 }
@@ -130,16 +131,16 @@ func (b branch) holds(k key) bool {
 	port, _ := k.ports(8 * len(k))
 	for _, m := range b.match() {
 		switch m := m.(type) {
-		case address:
-			if !m.prefix.Contains(k.addr()) {
+		case rule.Address:
+			if !m.Prefix.Contains(k.addr()) {
 				return false
 			}
-		case protocolOnly:
+		case rule.ProtocolOnly:
 			if k.protocol() != ir.Protocol(m) {
 				return false
 			}
-		case ports:
-			if m.low != low || m.high != high || port < m.low || port > m.high {
+		case rule.Ports:
+			if m.Low != low || m.High != high || port < m.Low || port > m.High {
 				return false
 			}
 		}

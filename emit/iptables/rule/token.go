@@ -1,18 +1,18 @@
-package iptables
+package rule
 
 import "strings"
 
 // token is one word of a rule. Words in quotes are never options.
-type token struct {
-	text   string
-	quoted bool
+type Token struct {
+	Text   string
+	Quoted bool
 }
 
 // tokenize splits a line as iptables-restore does: at blanks and tabs outside
 // double quotes; a backslash within quotes takes the next byte as it is; the
 // closing quote ends the word. It appends to toks and reports whether every
 // quote was closed. Words without escapes share the line's memory.
-func tokenize(toks []token, line string) ([]token, bool) {
+func Tokenize(toks []Token, line string) ([]Token, bool) {
 	for i := 0; i < len(line); {
 		switch c := line[i]; {
 		case c == ' ' || c == '\t':
@@ -22,15 +22,15 @@ func tokenize(toks []token, line string) ([]token, bool) {
 			if !ok {
 				return toks, false
 			}
-			toks = append(toks, token{t, true})
+			toks = append(toks, Token{t, true})
 			i += 1 + n
 		default:
 			n := wordEnd(line[i:])
 			if i+n == len(line) {
-				return append(toks, token{text: line[i:]}), true
+				return append(toks, Token{Text: line[i:]}), true
 			}
 			if line[i+n] != '"' {
-				toks = append(toks, token{text: line[i : i+n]})
+				toks = append(toks, Token{Text: line[i : i+n]})
 				i += n
 				break
 			}
@@ -38,7 +38,7 @@ func tokenize(toks []token, line string) ([]token, bool) {
 			if !ok {
 				return toks, false
 			}
-			toks = append(toks, token{line[i:i+n] + t, true})
+			toks = append(toks, Token{line[i:i+n] + t, true})
 			i += n + 1 + m
 		}
 	}

@@ -1,4 +1,4 @@
-package iptables
+package rule
 
 import (
 	"bytes"
@@ -114,9 +114,9 @@ func maskAddr(a, m netip.Addr) netip.Addr {
 var protocolText = map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
 
 func appendProtocol(b []byte, v string) ([]byte, bool) {
-	n, ok := protocolNames[v]
+	n, ok := ProtocolNames[v]
 	if !ok && v != "all" {
-		if n, ok = parseNumber(v); !ok || n > 255 {
+		if n, ok = ParseNumber(v); !ok || n > 255 {
 			return b, false
 		}
 	}

@@ -1,4 +1,4 @@
-package iptables
+package rule
 
 import (
 	"net/netip"
@@ -67,7 +67,7 @@ var matchTerms = []term{
 		{name: "--seconds", write: appendNumber},
 		{name: "--reap"},
 		{name: "--name", write: appendWord},
-		{name: "--mask", write: appendWord, standard: wholeAddress},
+		{name: "--mask", write: appendWord, standard: WholeAddress},
 		{name: "--rsource", standard: always},
 	}},
 	{name: "sctp", protocol: true, options: portTerms},
@@ -100,7 +100,7 @@ var targetTerms = []term{
 	{name: "ACCEPT"},
 	{name: "RETURN"},
 	{name: "DROP"},
-	{name: "REJECT", options: []termOption{{name: "--reject-with", write: appendWord, standard: portUnreachable}}},
+	{name: "REJECT", options: []termOption{{name: "--reject-with", write: appendWord, standard: PortUnreachable}}},
 	{name: "MARK", options: []termOption{
 		{name: setXmarkName, write: appendXmark(func(v, m uint32) (uint32, uint32) { return v, m })},
 		{name: "--set-mark", as: setXmarkName, write: appendXmark(func(v, m uint32) (uint32, uint32) { return v, m | v })},
@@ -123,12 +123,12 @@ func termNamed(terms []term, name string) *term {
 func always(string) bool { return true }
 
 // wholeAddress is the --mask of recent that keeps single addresses apart.
-func wholeAddress(v string) bool {
+func WholeAddress(v string) bool {
 	return v == "255.255.255.255" || v == "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
 }
 
 // portUnreachable is the --reject-with that a REJECT has without one.
-func portUnreachable(v string) bool {
+func PortUnreachable(v string) bool {
 	return v == "icmp-port-unreachable" || v == "icmp6-port-unreachable" || v == "port-unreach"
 }
 
@@ -145,12 +145,12 @@ func appendSet(b []byte, v string) ([]byte, bool) {
 }
 
 func appendNumber(b []byte, v string) ([]byte, bool) {
-	n, ok := parseNumber(v)
+	n, ok := ParseNumber(v)
 	return strconv.AppendUint(b, uint64(n), 10), ok
 }
 
 func appendPorts(b []byte, v string) ([]byte, bool) {
-	lo, hi, ok := parsePorts(v)
+	lo, hi, ok := ParsePorts(v)
 	b = strconv.AppendUint(b, uint64(lo), 10)
 	if lo != hi {
 		b = strconv.AppendUint(append(b, ':'), uint64(hi), 10)
@@ -187,14 +187,14 @@ var stateOrder = []string{"INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED
 func appendStates(b []byte, v string) ([]byte, bool) {
 	set := uint32(0)
 	for s := range strings.SplitSeq(v, ",") {
-		bit := stateNames[s]
+		bit := StateNames[s]
 		if bit == 0 {
 			return b, false
 		}
 		set |= bit
 	}
 	for _, s := range stateOrder {
-		if set&stateNames[s] != 0 {
+		if set&StateNames[s] != 0 {
 			b = append(append(b, s...), ',')
 		}
 	}
@@ -202,7 +202,7 @@ func appendStates(b []byte, v string) ([]byte, bool) {
 }
 
 func appendMark(b []byte, v string) ([]byte, bool) {
-	value, mask, ok := parseMasked(v)
+	value, mask, ok := ParseMasked(v)
 	return appendMasked(b, value, mask), ok
 }
 
@@ -213,7 +213,7 @@ func appendMasked(b []byte, value, mask uint32) []byte {
 
 func appendXmark(f func(value, mask uint32) (uint32, uint32)) func([]byte, string) ([]byte, bool) {
 	return func(b []byte, v string) ([]byte, bool) {
-		value, mask, ok := parseMasked(v)
+		value, mask, ok := ParseMasked(v)
 		value, mask = f(value, mask)
 		return appendMasked(b, value, mask), ok
 	}
@@ -221,7 +221,7 @@ func appendXmark(f func(value, mask uint32) (uint32, uint32)) func([]byte, strin
 
 func appendBits(f func(uint32) (value, mask uint32)) func([]byte, string) ([]byte, bool) {
 	return func(b []byte, v string) ([]byte, bool) {
-		n, ok := parseNumber(v)
+		n, ok := ParseNumber(v)
 		value, mask := f(n)
 		return appendMasked(b, value, mask), ok
 	}
@@ -234,4 +234,14 @@ func appendDestination(b []byte, v string) ([]byte, bool) {
 	}
 	a, err := netip.ParseAddr(v)
 	return a.AppendTo(b), err == nil
+}
+
+// foreignTargets are extensions without a model: no chain can have their name,
+// and a rule of somebody else's that uses one is opaque.
+var ForeignTargets = map[string]bool{
+	"AUDIT": true, "CHECKSUM": true, "CLASSIFY": true, "CLUSTERIP": true, "CONNMARK": true, "CONNSECMARK": true,
+	"CT": true, "DNPT": true, "DSCP": true, "ECN": true, "HL": true, "HMARK": true, "IDLETIMER": true, "LED": true,
+	"LOG": true, "NETMAP": true, "NFLOG": true, "NFQUEUE": true, "NOTRACK": true, "QUEUE": true, "RATEEST": true,
+	"REDIRECT": true, "SECMARK": true, "SET": true, "SNAT": true, "SNPT": true, "SYNPROXY": true, "TCPMSS": true,
+	"TCPOPTSTRIP": true, "TEE": true, "TOS": true, "TPROXY": true, "TRACE": true, "TTL": true, "ULOG": true,
 }

@@ -1,4 +1,4 @@
-package iptables_test
+package rule_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"svcc/compiler/passes"
 	"svcc/emit"
 	"svcc/emit/iptables"
+	"svcc/emit/iptables/rule"
 	"svcc/golden/lab"
 	"svcc/ir"
 	"svcc/ir/irtest"
@@ -53,7 +54,7 @@ func TestCanonical(t *testing.T) {
 	seen := map[string]int{}
 	for i, ways := range same {
 		for _, way := range ways {
-			if got := iptables.Canonical(ir.IPv4, way); got != ways[0] {
+			if got := rule.Canonical(ir.IPv4, way); got != ways[0] {
 				t.Errorf("%s\nbecomes %s\nwant    %s", way, got, ways[0])
 			}
 		}
@@ -88,7 +89,7 @@ func TestCanonicalTellsApart(t *testing.T) {
 		{"-A X -j MARK --or-mark 0x1", "-A X -j MARK --xor-mark 0x1"},
 		{"-A X -m foo --bar 1 -j Y", "-A X -m foo --bar 2 -j Y"},
 	} {
-		if a, b := iptables.Canonical(ir.IPv4, pair[0]), iptables.Canonical(ir.IPv4, pair[1]); a == b {
+		if a, b := rule.Canonical(ir.IPv4, pair[0]), rule.Canonical(ir.IPv4, pair[1]); a == b {
 			t.Errorf("%s\n%s\nboth become %s", pair[0], pair[1], a)
 		}
 	}
@@ -97,7 +98,7 @@ func TestCanonicalTellsApart(t *testing.T) {
 // canonicalRules are a text's rules by chain, each "TABLE -A CHAIN ...".
 func canonicalRules(f ir.Family, text string) map[string][]string {
 	out := map[string][]string{}
-	c := iptables.Canonicalizer{Family: f}
+	c := rule.Canonicalizer{Family: f}
 	table := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -152,7 +153,7 @@ func canonicalText(f ir.Family, dump string) string {
 	var b strings.Builder
 	for line := range strings.Lines(dump) {
 		if strings.HasPrefix(line, "[") {
-			line = iptables.Canonical(f, strings.TrimSpace(line)) + "\n"
+			line = rule.Canonical(f, strings.TrimSpace(line)) + "\n"
 		}
 		b.WriteString(line)
 	}
@@ -235,7 +236,7 @@ func TestJumps(t *testing.T) {
 }
 
 func BenchmarkCanonical(b *testing.B) {
-	text, err := os.ReadFile("testdata/worked.nft.save")
+	text, err := os.ReadFile("../testdata/worked.nft.save")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func BenchmarkCanonical(b *testing.B) {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
-	c := iptables.Canonicalizer{Family: ir.IPv4}
+	c := rule.Canonicalizer{Family: ir.IPv4}
 	var buf []byte
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

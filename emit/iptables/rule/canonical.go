@@ -1,4 +1,4 @@
-package iptables
+package rule
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ import (
 type Canonicalizer struct {
 	Family ir.Family
 
-	toks  []token
+	toks  []Token
 	plain [plainOptions]argument
 	terms []usedTerm // matches, in order
 	to    usedTerm   // the target
@@ -71,7 +71,7 @@ func Canonical(f ir.Family, line string) string {
 // Append appends the canonical form of a line "-A CHAIN ..." to b.
 func (c *Canonicalizer) Append(b []byte, line string) []byte {
 	var ok bool
-	c.toks, ok = tokenize(c.toks[:0], line)
+	c.toks, ok = Tokenize(c.toks[:0], line)
 	if !ok {
 		return append(b, line...)
 	}
@@ -80,7 +80,7 @@ func (c *Canonicalizer) Append(b []byte, line string) []byte {
 		return appendWords(b, toks)
 	}
 	n := len(b)
-	b = append(append(append(b, toks[0].text...), ' '), toks[1].text...)
+	b = append(append(append(b, toks[0].Text...), ' '), toks[1].Text...)
 	if b, ok = c.write(b); !ok {
 		return appendWords(b[:n], toks)
 	}
@@ -88,12 +88,12 @@ func (c *Canonicalizer) Append(b []byte, line string) []byte {
 }
 
 // withoutCounters drops "[1:2]" before a rule and "-c 1 2" within.
-func withoutCounters(toks []token) []token {
-	if len(toks) > 0 && isCounters(toks[0].text) {
+func withoutCounters(toks []Token) []Token {
+	if len(toks) > 0 && IsCounters(toks[0].Text) {
 		toks = toks[1:]
 	}
 	for i, t := range toks {
-		if !t.quoted && t.text == "-c" && i+2 < len(toks) {
+		if !t.Quoted && t.Text == "-c" && i+2 < len(toks) {
 			return slices.Delete(toks, i, i+3)
 		}
 	}
@@ -101,16 +101,16 @@ func withoutCounters(toks []token) []token {
 }
 
 // appendWords joins words, quoted where the tools would.
-func appendWords(b []byte, toks []token) []byte {
+func appendWords(b []byte, toks []Token) []byte {
 	for i, t := range toks {
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		if t.quoted || t.text == "" {
-			b = appendQuoted(b, t.text)
+		if t.Quoted || t.Text == "" {
+			b = appendQuoted(b, t.Text)
 			continue
 		}
-		b = append(b, t.text...)
+		b = append(b, t.Text...)
 	}
 	return b
 }
@@ -128,23 +128,23 @@ func appendQuoted(b []byte, s string) []byte {
 
 // read sorts a rule's words by what they belong to; false if it meets one that
 // it does not know.
-func (c *Canonicalizer) read(toks []token) bool {
+func (c *Canonicalizer) read(toks []Token) bool {
 	c.plain, c.terms, c.to = [plainOptions]argument{}, c.terms[:0], usedTerm{}
 	not := false
 	for len(toks) > 0 {
 		t := toks[0]
 		toks = toks[1:]
-		if t.quoted || t.text == "" {
+		if t.Quoted || t.Text == "" {
 			return false
 		}
-		if t.text == "!" {
+		if t.Text == "!" {
 			if not {
 				return false
 			}
 			not = true
 			continue
 		}
-		n := c.take(t.text, toks, not)
+		n := c.take(t.Text, toks, not)
 		if n < 0 {
 			return false
 		}
@@ -155,7 +155,7 @@ func (c *Canonicalizer) read(toks []token) bool {
 
 // take reads one option and says how many words its values took; -1 if it is
 // not understood.
-func (c *Canonicalizer) take(name string, rest []token, not bool) int {
+func (c *Canonicalizer) take(name string, rest []Token, not bool) int {
 	if p := plainNamed(name); p >= 0 {
 		return give(&c.plain[p], rest, not)
 	}
@@ -167,11 +167,11 @@ func (c *Canonicalizer) take(name string, rest []token, not bool) int {
 	}
 	switch name {
 	case "-m", "--match":
-		return c.match(rest[0].text)
+		return c.match(rest[0].Text)
 	case "-j", "--jump":
-		return c.target("-j", rest[0].text)
+		return c.target("-j", rest[0].Text)
 	case "-g", "--goto":
-		return c.target("-g", rest[0].text)
+		return c.target("-g", rest[0].Text)
 	}
 	return c.termOption(name, rest, not)
 }
@@ -195,11 +195,11 @@ func plainNamed(name string) int {
 }
 
 // give notes a value; an option that is given twice is not understood.
-func give(a *argument, rest []token, not bool) int {
+func give(a *argument, rest []Token, not bool) int {
 	if a.given || len(rest) == 0 {
 		return -1
 	}
-	*a = argument{given: true, not: not, value: rest[0].text}
+	*a = argument{given: true, not: not, value: rest[0].Text}
 	return 1
 }
 
@@ -221,7 +221,7 @@ func (c *Canonicalizer) target(verb, name string) int {
 	}
 	c.to = usedTerm{verb: verb, chain: name}
 	if verb == "-j" {
-		if foreignTargets[name] {
+		if ForeignTargets[name] {
 			return -1
 		}
 		c.to.term = termNamed(targetTerms, name)
@@ -232,7 +232,7 @@ func (c *Canonicalizer) target(verb, name string) int {
 // termOption gives an option to the match that was loaded last of those that
 // know it, then to the target, then to the protocol's own match, which -p loads
 // by itself.
-func (c *Canonicalizer) termOption(name string, rest []token, not bool) int {
+func (c *Canonicalizer) termOption(name string, rest []Token, not bool) int {
 	for i := len(c.terms) - 1; i >= 0; i-- {
 		if n, known := c.terms[i].take(name, rest, not); known {
 			return n
@@ -256,7 +256,7 @@ func (c *Canonicalizer) termOption(name string, rest []token, not bool) int {
 	return n
 }
 
-func (u *usedTerm) take(name string, rest []token, not bool) (n int, known bool) {
+func (u *usedTerm) take(name string, rest []Token, not bool) (n int, known bool) {
 	for i := range u.options {
 		o := &u.options[i]
 		if o.name != name && (o.alias == "" || o.alias != name) {
@@ -266,8 +266,8 @@ func (u *usedTerm) take(name string, rest []token, not bool) (n int, known bool)
 		case o.pair && len(rest) < 2:
 			return -1, true
 		case o.pair:
-			pair := token{text: rest[0].text + " " + rest[1].text}
-			return 2 * give(&u.args[i], []token{pair}, not), true
+			pair := Token{Text: rest[0].Text + " " + rest[1].Text}
+			return 2 * give(&u.args[i], []Token{pair}, not), true
 		case o.write != nil:
 			return give(&u.args[i], rest, not), true
 		}
