@@ -10,7 +10,7 @@ import (
 func JumpsTo(line string) string {
 	toks, _ := rule.Tokenize(make([]rule.Token, 0, 32), line)
 	verb, name := targetWords(toks)
-	if verb == "-j" && (targetNamed(name) != nil || rule.ForeignTargets[name]) {
+	if verb == "-j" && (named(targets, name) != nil || rule.ForeignTargets[name]) {
 		return ""
 	}
 	return name

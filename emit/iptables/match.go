@@ -10,90 +10,105 @@ import (
 	"svcc/emit/walk"
 )
 
-// module is what -m loads.
+// module is what the walker makes of a match or target: of the vocabulary's row, the
+// options that have a model, by their names there.
 type module struct {
-	name    string
-	proto   uint32        // -p that it needs; 0 for any
-	first   walk.CondKind // condition that its options fill in; condNone if each makes its own
-	around  bool          // has a model only where it is known what is around the rules
-	options []option
+	name   string
+	proto  uint32        // of a match, -p that it needs; 0 for any
+	first  walk.CondKind // condition that its options fill in; CondNone if each makes its own
+	around bool          // has a model only where it is known what is around the rules
+	do     walk.Verb     // of a target
+	models map[string]option
+
+	term    *rule.Term
+	options []option // as in term; set is nil of one without a model
 }
 
-// option is one option of a module or target. set tells what is wrong, "" if
-// nothing.
+// option is the model of one option. set tells what is wrong, "" if nothing.
 type option struct {
-	name  string
-	value bool // takes one
-	not   bool // ! may stand before it
-	set   func(r *ruleParser, value string) string
+	not bool // ! may stand before it
+	set func(r *ruleParser, value string) string
 }
 
 // modules are the matches with a model.
-var modules = []module{
-	{name: "comment", options: []option{{"--comment", true, false, ignore}}},
-	{name: "tcp", proto: 6, options: portOptions},
-	{name: "udp", proto: 17, options: portOptions},
-	{name: "sctp", proto: 132, options: portOptions},
-	{name: "conntrack", options: []option{
-		{"--ctstate", true, true, setState},
-		{"--ctorigdst", true, true, setOrigDst},
-		{"--ctorigdstport", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondOrigPort, v) }},
+var modules = modelled(rule.MatchTerm, []module{
+	{name: "comment", models: map[string]option{"--comment": {false, ignore}}},
+	{name: "tcp", proto: 6, models: portModels},
+	{name: "udp", proto: 17, models: portModels},
+	{name: "sctp", proto: 132, models: portModels},
+	{name: "conntrack", models: map[string]option{
+		"--ctstate":       {true, setState},
+		"--ctorigdst":     {true, setOrigDst},
+		"--ctorigdstport": {true, portOf(walk.CondOrigPort)},
 	}},
-	{name: "state", options: []option{{"--state", true, true, setState}}},
-	{name: "mark", options: []option{{"--mark", true, true, setMarkMatch}}},
-	{name: "addrtype", options: []option{
-		{"--src-type", true, true, func(r *ruleParser, v string) string { return setType(r, walk.CondSrcLocal, v) }},
-		{"--dst-type", true, true, func(r *ruleParser, v string) string { return setType(r, walk.CondDstLocal, v) }},
+	{name: "state", models: map[string]option{"--state": {true, setState}}},
+	{name: "mark", models: map[string]option{"--mark": {true, setMarkMatch}}},
+	{name: "addrtype", models: map[string]option{
+		"--src-type": {true, func(r *ruleParser, v string) string { return setType(r, walk.CondSrcLocal, v) }},
+		"--dst-type": {true, func(r *ruleParser, v string) string { return setType(r, walk.CondDstLocal, v) }},
 	}},
-	{name: "statistic", first: walk.CondStatistic, options: []option{
-		{"--mode", true, false, setMode},
-		{"--probability", true, true, setProbability},
-		{"--prob", true, true, setProbability},
+	{name: "statistic", first: walk.CondStatistic, models: map[string]option{
+		"--mode":        {false, setMode},
+		"--probability": {true, setProbability},
 	}},
-	{name: "recent", first: walk.CondRecent, options: []option{
-		{"--name", true, false, setList},
-		{"--rcheck", false, true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentCheck) }},
-		{"--update", false, true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentUpdate) }},
-		{"--set", false, true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentSet) }},
-		{"--seconds", true, false, setSeconds},
-		{"--reap", false, false, ignore},
-		{"--rsource", false, false, ignore},
-		{"--mask", true, false, setRecentMask},
+	{name: "recent", first: walk.CondRecent, models: map[string]option{
+		"--name":    {false, setList},
+		"--rcheck":  {true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentCheck) }},
+		"--update":  {true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentUpdate) }},
+		"--set":     {true, func(r *ruleParser, _ string) string { return setRecent(r, walk.RecentSet) }},
+		"--seconds": {false, setSeconds},
+		"--reap":    {false, ignore},
+		"--rsource": {false, ignore},
+		"--mask":    {false, setRecentMask},
 	}},
-	{name: "multiport", options: []option{
-		{"--dports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideDst, v) }},
-		{"--destination-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideDst, v) }},
-		{"--sports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc, v) }},
-		{"--source-ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc, v) }},
-		{"--ports", true, true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc|walk.SideDst, v) }},
+	{name: "multiport", models: map[string]option{
+		"--dports": {true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideDst, v) }},
+		"--sports": {true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc, v) }},
+		"--ports":  {true, func(r *ruleParser, v string) string { return setPorts(r, walk.SideSrc|walk.SideDst, v) }},
 	}},
-	{name: "set", around: true, options: []option{{"--match-set", true, true, setMatchSet}}},
-	{name: "ipvs", around: true, options: []option{
-		{"--ipvs", false, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServed, v) }},
-		{"--vaddr", true, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServedAddr, v) }},
-		{"--vport", true, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServedPort, v) }},
-		{"--vproto", true, true, func(r *ruleParser, v string) string { return setServed(r, walk.CondServedProto, v) }},
+	{name: "set", around: true, models: map[string]option{"--match-set": {true, setMatchSet}}},
+	{name: "ipvs", around: true, models: map[string]option{
+		"--ipvs":   {true, servedAs(walk.CondServed)},
+		"--vaddr":  {true, servedAs(walk.CondServedAddr)},
+		"--vport":  {true, servedAs(walk.CondServedPort)},
+		"--vproto": {true, servedAs(walk.CondServedProto)},
 	}},
 	// Bridges are not modelled: no packet comes in by a port of one.
-	{name: "physdev", options: []option{{"--physdev-is-in", false, true, func(r *ruleParser, _ string) string {
+	{name: "physdev", models: map[string]option{"--physdev-is-in": {true, func(r *ruleParser, _ string) string {
 		r.add(walk.Cond{Kind: walk.CondNever})
 		return ""
 	}}}},
 	// A counter always matches.
-	{name: "nfacct", options: []option{{"--nfacct-name", true, false, ignore}}},
+	{name: "nfacct", models: map[string]option{"--nfacct-name": {true, ignore}}},
+})
+
+var portModels = map[string]option{"--dport": {true, portOf(walk.CondDport)}, "--sport": {true, portOf(walk.CondSport)}}
+
+func portOf(k walk.CondKind) func(*ruleParser, string) string {
+	return func(r *ruleParser, v string) string { return setPort(r, k, v) }
 }
 
-var portOptions = []option{
-	{"--dport", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondDport, v) }},
-	{"--sport", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondSport, v) }},
-	{"--destination-port", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondDport, v) }},
-	{"--source-port", true, true, func(r *ruleParser, v string) string { return setPort(r, walk.CondSport, v) }},
+func servedAs(k walk.CondKind) func(*ruleParser, string) string {
+	return func(r *ruleParser, v string) string { return setServed(r, k, v) }
 }
 
-func moduleNamed(name string) *module {
-	for i := range modules {
-		if modules[i].name == name {
-			return &modules[i]
+// modelled gives models to the vocabulary's rows.
+func modelled(term func(name string) *rule.Term, list []module) []module {
+	for i := range list {
+		m := &list[i]
+		m.term = term(m.name)
+		m.options = make([]option, len(m.term.Options))
+		for name, o := range m.models {
+			m.options[m.term.Option(name)] = o
+		}
+	}
+	return list
+}
+
+func named(list []module, name string) *module {
+	for i := range list {
+		if list[i].name == name {
+			return &list[i]
 		}
 	}
 	return nil

@@ -215,7 +215,7 @@ func (p *parser) newChain(name string) error {
 	switch {
 	case len(name) > maxChainName:
 		return fmt.Errorf("chain name %s is longer than %d bytes", emit.Quote(name), maxChainName)
-	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || targetNamed(name) != nil || rule.ForeignTargets[name] && !p.rs.Dump:
+	case strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") || named(targets, name) != nil || rule.ForeignTargets[name] && !p.rs.Dump:
 		return fmt.Errorf("%s cannot be a chain's name", emit.Quote(name))
 	}
 	if id, ok := p.byName[name]; ok {

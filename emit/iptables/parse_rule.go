@@ -175,7 +175,7 @@ type ruleParser struct {
 	conds   []walk.Cond // of the modules, in order: their side effects are ordered
 	modules []*module
 	proto   uint32 // of -p, if it is not negated
-	to      *target
+	to      *module
 	do      walk.Verb
 	target  int32
 	value   uint32
@@ -257,7 +257,7 @@ func (r *ruleParser) option(t rule.Token) {
 
 // load reads -m NAME.
 func (r *ruleParser) load(name string) {
-	m := moduleNamed(name)
+	m := named(modules, name)
 	if m == nil || m.around && r.rs.Around == nil {
 		r.fail("match %s has no model", emit.Quote(name))
 		return
@@ -277,39 +277,37 @@ func (r *ruleParser) moduleOption(t rule.Token) {
 		return
 	}
 	for i := len(r.modules) - 1; i >= 0; i-- {
-		if r.take(r.modules[i].options, t.Text) {
+		if r.take(r.modules[i], t.Text) {
 			return
 		}
 	}
-	if r.to != nil && r.take(r.to.options, t.Text) {
+	if r.to != nil && r.take(r.to, t.Text) {
 		return
 	}
-	if m := protocolModule(r.proto); m != nil && r.take(m.options, t.Text) {
+	if m := protocolModule(r.proto); m != nil && r.take(m, t.Text) {
 		return
 	}
 	r.fail("option %s has no model", emit.Quote(t.Text))
 	r.skip()
 }
 
-func (r *ruleParser) take(os []option, name string) bool {
-	for i := range os {
-		o := &os[i]
-		if o.name != name {
-			continue
-		}
-		value := ""
-		if o.value {
-			value = r.word(name)
-		}
-		if r.not && !o.not {
-			r.fail("! %s has no model", name)
-		}
-		if err := o.set(r, value); err != "" {
-			r.fail("%s %s: %s", name, emit.Quote(value), err)
-		}
-		return true
+// take reads an option of a module; false if it is none, or has no model.
+func (r *ruleParser) take(m *module, name string) bool {
+	i := m.term.Option(name)
+	if i < 0 || m.options[i].set == nil {
+		return false
 	}
-	return false
+	o, value := &m.options[i], ""
+	if m.term.Options[i].Takes() {
+		value = r.word(name)
+	}
+	if r.not && !o.not {
+		r.fail("! %s has no model", name)
+	}
+	if err := o.set(r, value); err != "" {
+		r.fail("%s %s: %s", name, emit.Quote(value), err)
+	}
+	return true
 }
 
 // skip passes over the values of an option that is not known: up to the next
@@ -358,7 +356,7 @@ func (r *ruleParser) setTarget(name, option string) {
 	}
 	id, declared := r.byName[name]
 	jumps := option == "-j" || option == "--jump"
-	if t := targetNamed(name); t != nil && jumps {
+	if t := named(targets, name); t != nil && jumps {
 		r.to, r.do = t, t.do
 		return
 	}

@@ -7,53 +7,27 @@ import (
 	"svcc/emit/walk"
 )
 
-// target is what -j names beside chains.
-type target struct {
-	name    string
-	do      walk.Verb
-	options []option
-}
-
 // targets are those with a model.
-var targets = []target{
-	{name: "DNAT", do: walk.DoDNAT, options: []option{
-		{"--to-destination", true, false, setDNAT},
-		{"--to", true, false, setDNAT},
+var targets = modelled(rule.TargetTerm, []module{
+	{name: "DNAT", do: walk.DoDNAT, models: map[string]option{
+		"--to-destination": {false, setDNAT},
 		// With a single address and port there is nothing to choose.
-		{"--random", false, false, ignore},
-		{"--persistent", false, false, ignore},
+		"--random":     {false, ignore},
+		"--persistent": {false, ignore},
 	}},
-	{name: "MARK", do: walk.DoMark, options: []option{
-		{"--set-xmark", true, false, func(r *ruleParser, v string) string { return setXmark(r, v, false) }},
-		{"--set-mark", true, false, func(r *ruleParser, v string) string { return setXmark(r, v, true) }},
-		{"--or-mark", true, false, func(r *ruleParser, v string) string {
-			return setBits(r, v, func(n uint32) (uint32, uint32) { return n, n })
-		}},
-		{"--and-mark", true, false, func(r *ruleParser, v string) string {
-			return setBits(r, v, func(n uint32) (uint32, uint32) { return 0, ^n })
-		}},
-		{"--xor-mark", true, false, func(r *ruleParser, v string) string {
-			return setBits(r, v, func(n uint32) (uint32, uint32) { return n, 0 })
-		}},
+	{name: "MARK", do: walk.DoMark, models: map[string]option{
+		"--set-xmark": {false, func(r *ruleParser, v string) string { return setXmark(r, v, false) }},
+		"--set-mark":  {false, func(r *ruleParser, v string) string { return setXmark(r, v, true) }},
+		"--or-mark":   {false, bitsOf(func(n uint32) (uint32, uint32) { return n, n })},
+		"--and-mark":  {false, bitsOf(func(n uint32) (uint32, uint32) { return 0, ^n })},
+		"--xor-mark":  {false, bitsOf(func(n uint32) (uint32, uint32) { return n, 0 })},
 	}},
 	{name: "ACCEPT", do: walk.DoAccept},
 	{name: "RETURN", do: walk.DoReturn},
 	{name: "DROP", do: walk.DoDrop},
-	{name: "REJECT", do: walk.DoReject, options: []option{{"--reject-with", true, false, setReject}}},
-	{name: "MASQUERADE", do: walk.DoMasquerade, options: []option{
-		{"--random-fully", false, false, ignore},
-		{"--random", false, false, ignore},
-	}},
-}
-
-func targetNamed(name string) *target {
-	for i := range targets {
-		if targets[i].name == name {
-			return &targets[i]
-		}
-	}
-	return nil
-}
+	{name: "REJECT", do: walk.DoReject, models: map[string]option{"--reject-with": {false, setReject}}},
+	{name: "MASQUERADE", do: walk.DoMasquerade, models: map[string]option{"--random-fully": {false, ignore}, "--random": {false, ignore}}},
+})
 
 func setDNAT(r *ruleParser, v string) string {
 	to, err := netip.ParseAddrPort(v)
@@ -84,13 +58,15 @@ func setXmark(r *ruleParser, v string, set bool) string {
 	return ""
 }
 
-func setBits(r *ruleParser, v string, f func(uint32) (value, mask uint32)) string {
-	n, ok := rule.ParseNumber(v)
-	if !ok {
-		return "not a mark"
+func bitsOf(f func(uint32) (value, mask uint32)) func(*ruleParser, string) string {
+	return func(r *ruleParser, v string) string {
+		n, ok := rule.ParseNumber(v)
+		if !ok {
+			return "not a mark"
+		}
+		r.value, r.mask = f(n)
+		return ""
 	}
-	r.value, r.mask = f(n)
-	return ""
 }
 
 // setReject notes an answer that kube-proxy's rules never give: from a foreign

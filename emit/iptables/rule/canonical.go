@@ -50,7 +50,7 @@ var plainNames = [plainOptions]string{"-s", "-d", "-i", "-o", "-p", "-m comment 
 
 // usedTerm is a match or target of a rule with what its options were given.
 type usedTerm struct {
-	*term
+	*Term
 	chain string // of a jump: term is nil
 	verb  string // "-j" or "-g"
 	args  [maxTermOptions]argument
@@ -211,7 +211,7 @@ func (c *Canonicalizer) match(name string) int {
 	if t == nil {
 		return -1
 	}
-	c.terms = append(c.terms, usedTerm{term: t})
+	c.terms = append(c.terms, usedTerm{Term: t})
 	return 1
 }
 
@@ -224,7 +224,7 @@ func (c *Canonicalizer) target(verb, name string) int {
 		if ForeignTargets[name] {
 			return -1
 		}
-		c.to.term = termNamed(targetTerms, name)
+		c.to.Term = termNamed(targetTerms, name)
 	}
 	return 1
 }
@@ -238,7 +238,7 @@ func (c *Canonicalizer) termOption(name string, rest []Token, not bool) int {
 			return n
 		}
 	}
-	if c.to.term != nil {
+	if c.to.Term != nil {
 		if n, known := c.to.take(name, rest, not); known {
 			return n
 		}
@@ -248,7 +248,7 @@ func (c *Canonicalizer) termOption(name string, rest []Token, not bool) int {
 	if t == nil || !t.protocol {
 		return -1
 	}
-	c.terms = append(c.terms, usedTerm{term: t})
+	c.terms = append(c.terms, usedTerm{Term: t})
 	n, known := c.terms[len(c.terms)-1].take(name, rest, not)
 	if !known {
 		return -1
@@ -257,25 +257,23 @@ func (c *Canonicalizer) termOption(name string, rest []Token, not bool) int {
 }
 
 func (u *usedTerm) take(name string, rest []Token, not bool) (n int, known bool) {
-	for i := range u.options {
-		o := &u.options[i]
-		if o.name != name && (o.alias == "" || o.alias != name) {
-			continue
-		}
-		switch {
-		case o.pair && len(rest) < 2:
-			return -1, true
-		case o.pair:
-			pair := Token{Text: rest[0].Text + " " + rest[1].Text}
-			return 2 * give(&u.args[i], []Token{pair}, not), true
-		case o.write != nil:
-			return give(&u.args[i], rest, not), true
-		}
-		if u.args[i].given {
-			return -1, true
-		}
-		u.args[i] = argument{given: true, not: not}
-		return 0, true
+	i := u.Option(name)
+	if i < 0 {
+		return 0, false
 	}
-	return 0, false
+	o := &u.Options[i]
+	switch {
+	case o.pair && len(rest) < 2:
+		return -1, true
+	case o.pair:
+		pair := Token{Text: rest[0].Text + " " + rest[1].Text}
+		return 2 * give(&u.args[i], []Token{pair}, not), true
+	case o.write != nil:
+		return give(&u.args[i], rest, not), true
+	}
+	if u.args[i].given {
+		return -1, true
+	}
+	u.args[i] = argument{given: true, not: not}
+	return 0, true
 }

@@ -32,7 +32,7 @@ func (c *Canonicalizer) write(b []byte) ([]byte, bool) {
 		return b, ok
 	}
 	b = append(append(append(append(b, ' '), c.to.verb...), ' '), c.to.chain...)
-	if c.to.term == nil {
+	if c.to.Term == nil {
 		return b, true
 	}
 	return c.to.appendOptions(b, c)
@@ -139,7 +139,7 @@ func (c *Canonicalizer) appendMatches(b []byte) ([]byte, bool) {
 			continue // -p says it
 		}
 		from := len(c.text)
-		c.text = append(append(c.text, " -m "...), u.name...)
+		c.text = append(append(c.text, " -m "...), u.Name...)
 		var ok bool
 		if c.text, ok = u.appendOptions(c.text, c); !ok {
 			return b, false
@@ -170,7 +170,7 @@ func (c *Canonicalizer) sortSpans() {
 
 // idle says that no option was given.
 func (u *usedTerm) idle() bool {
-	for i := range u.options {
+	for i := range u.Options {
 		if u.args[i].given {
 			return false
 		}
@@ -179,8 +179,8 @@ func (u *usedTerm) idle() bool {
 }
 
 func (u *usedTerm) appendOptions(b []byte, c *Canonicalizer) ([]byte, bool) {
-	for i := range u.options {
-		a, o := &u.args[i], &u.options[i]
+	for i := range u.Options {
+		a, o := &u.args[i], &u.Options[i]
 		if !a.given || o.standard != nil && !a.not && o.standard(a.value) {
 			continue
 		}

@@ -2,6 +2,7 @@ package rule
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,19 +10,20 @@ import (
 // maxTermOptions bounds how many options a term has.
 const maxTermOptions = 8
 
-// term is a match or target in the emitter's vocabulary. To let the emitter
-// print another one, add a row: without it each apply takes its rules for
-// changed.
-type term struct {
-	name     string
+// Term is a match or target in the vocabulary, as its manual has it
+// (iptables-extensions(8)). To let the emitter print another one, add a row: without
+// it each apply takes its rules for changed. What it means to a packet is said where
+// rules are read (package iptables).
+type Term struct {
+	Name     string
 	protocol bool // loaded by -p NAME; says nothing without options
 	acts     bool // does more than ask, so its place among the matches counts
-	options  []termOption
+	Options  []Option
 }
 
-// termOption is one option of a term.
-type termOption struct {
-	name, alias string
+// Option is one option of a term.
+type Option struct {
+	Name, alias string
 	as          string // name in the canonical form, if another
 	pair        bool   // its value is two words
 	// write prints the value; false if it is not understood; nil: the option
@@ -31,89 +33,104 @@ type termOption struct {
 	standard func(v string) bool
 }
 
-func (o *termOption) said() string {
+// MatchTerm is the match of a name; nil for one that is not in the vocabulary.
+func MatchTerm(name string) *Term { return termNamed(matchTerms, name) }
+
+// TargetTerm is the target of a name; nil for one that is not in the vocabulary.
+func TargetTerm(name string) *Term { return termNamed(targetTerms, name) }
+
+// Option finds one by a name that it goes by; -1 for none.
+func (t *Term) Option(name string) int {
+	return slices.IndexFunc(t.Options, func(o Option) bool { return o.Name == name || o.alias != "" && o.alias == name })
+}
+
+// Takes says that a value follows the option.
+func (o *Option) Takes() bool { return o.write != nil }
+
+func (o *Option) said() string {
 	if o.as != "" {
 		return o.as
 	}
-	return o.name
+	return o.Name
 }
 
-var portTerms = []termOption{
-	{name: "--sport", alias: "--source-port", write: appendPorts},
-	{name: "--dport", alias: "--destination-port", write: appendPorts},
+var portTerms = []Option{
+	{Name: "--sport", alias: "--source-port", write: appendPorts},
+	{Name: "--dport", alias: "--destination-port", write: appendPorts},
 }
 
-var matchTerms = []term{
-	{name: "tcp", protocol: true, options: portTerms},
-	{name: "udp", protocol: true, options: portTerms},
-	{name: "statistic", options: []termOption{
-		{name: "--mode", write: appendRandom},
-		{name: "--probability", alias: "--prob", write: appendProbability},
+var matchTerms = []Term{
+	{Name: "comment", Options: []Option{{Name: "--comment", write: appendWord}}}, // in the canonical form it stands before all others
+	{Name: "tcp", protocol: true, Options: portTerms},
+	{Name: "udp", protocol: true, Options: portTerms},
+	{Name: "statistic", Options: []Option{
+		{Name: "--mode", write: appendRandom},
+		{Name: "--probability", alias: "--prob", write: appendProbability},
 	}},
-	{name: "addrtype", options: []termOption{
-		{name: "--src-type", write: appendWord},
-		{name: "--dst-type", write: appendWord},
+	{Name: "addrtype", Options: []Option{
+		{Name: "--src-type", write: appendWord},
+		{Name: "--dst-type", write: appendWord},
 	}},
-	{name: "conntrack", options: []termOption{
-		{name: "--ctstate", write: appendStates},
-		{name: "--ctorigdst", write: appendPrefix},
-		{name: "--ctorigdstport", write: appendPorts},
+	{Name: "conntrack", Options: []Option{
+		{Name: "--ctstate", write: appendStates},
+		{Name: "--ctorigdst", write: appendPrefix},
+		{Name: "--ctorigdstport", write: appendPorts},
 	}},
-	{name: "mark", options: []termOption{{name: "--mark", write: appendMark}}},
-	{name: "recent", acts: true, options: []termOption{
-		{name: "--set"},
-		{name: "--rcheck"},
-		{name: "--update"},
-		{name: "--seconds", write: appendNumber},
-		{name: "--reap"},
-		{name: "--name", write: appendWord},
-		{name: "--mask", write: appendWord, standard: WholeAddress},
-		{name: "--rsource", standard: always},
+	{Name: "mark", Options: []Option{{Name: "--mark", write: appendMark}}},
+	{Name: "recent", acts: true, Options: []Option{
+		{Name: "--set"},
+		{Name: "--rcheck"},
+		{Name: "--update"},
+		{Name: "--seconds", write: appendNumber},
+		{Name: "--reap"},
+		{Name: "--name", write: appendWord},
+		{Name: "--mask", write: appendWord, standard: WholeAddress},
+		{Name: "--rsource", standard: always},
 	}},
-	{name: "sctp", protocol: true, options: portTerms},
-	{name: "state", options: []termOption{{name: "--state", write: appendStates}}},
-	{name: "multiport", options: []termOption{
-		{name: "--sports", alias: "--source-ports", write: appendWord},
-		{name: "--dports", alias: "--destination-ports", write: appendWord},
-		{name: "--ports", write: appendWord},
+	{Name: "sctp", protocol: true, Options: portTerms},
+	{Name: "state", Options: []Option{{Name: "--state", write: appendStates}}},
+	{Name: "multiport", Options: []Option{
+		{Name: "--sports", alias: "--source-ports", write: appendWord},
+		{Name: "--dports", alias: "--destination-ports", write: appendWord},
+		{Name: "--ports", write: appendWord},
 	}},
-	{name: "set", options: []termOption{{name: "--match-set", pair: true, write: appendSet}}},
-	{name: "ipvs", options: []termOption{
-		{name: "--ipvs"},
-		{name: "--vproto", write: appendProtocol},
-		{name: "--vaddr", write: appendPrefix},
-		{name: "--vport", write: appendPorts},
+	{Name: "set", Options: []Option{{Name: "--match-set", pair: true, write: appendSet}}},
+	{Name: "ipvs", Options: []Option{
+		{Name: "--ipvs"},
+		{Name: "--vproto", write: appendProtocol},
+		{Name: "--vaddr", write: appendPrefix},
+		{Name: "--vport", write: appendPorts},
 	}},
-	{name: "physdev", options: []termOption{{name: "--physdev-is-in"}}},
-	{name: "nfacct", acts: true, options: []termOption{{name: "--nfacct-name", write: appendWord}}},
+	{Name: "physdev", Options: []Option{{Name: "--physdev-is-in"}}},
+	{Name: "nfacct", acts: true, Options: []Option{{Name: "--nfacct-name", write: appendWord}}},
 }
 
 // setXmarkName is the one way to say what a MARK does.
 const setXmarkName = "--set-xmark"
 
-var targetTerms = []term{
-	{name: "DNAT", options: []termOption{
-		{name: "--to-destination", alias: "--to", write: appendDestination},
-		{name: "--random"},
-		{name: "--persistent"},
+var targetTerms = []Term{
+	{Name: "DNAT", Options: []Option{
+		{Name: "--to-destination", alias: "--to", write: appendDestination},
+		{Name: "--random"},
+		{Name: "--persistent"},
 	}},
-	{name: "ACCEPT"},
-	{name: "RETURN"},
-	{name: "DROP"},
-	{name: "REJECT", options: []termOption{{name: "--reject-with", write: appendWord, standard: PortUnreachable}}},
-	{name: "MARK", options: []termOption{
-		{name: setXmarkName, write: appendXmark(func(v, m uint32) (uint32, uint32) { return v, m })},
-		{name: "--set-mark", as: setXmarkName, write: appendXmark(func(v, m uint32) (uint32, uint32) { return v, m | v })},
-		{name: "--or-mark", as: setXmarkName, write: appendBits(func(n uint32) (uint32, uint32) { return n, n })},
-		{name: "--and-mark", as: setXmarkName, write: appendBits(func(n uint32) (uint32, uint32) { return 0, ^n })},
-		{name: "--xor-mark", as: setXmarkName, write: appendBits(func(n uint32) (uint32, uint32) { return n, 0 })},
+	{Name: "ACCEPT"},
+	{Name: "RETURN"},
+	{Name: "DROP"},
+	{Name: "REJECT", Options: []Option{{Name: "--reject-with", write: appendWord, standard: PortUnreachable}}},
+	{Name: "MARK", Options: []Option{
+		{Name: setXmarkName, write: appendXmark(func(v, m uint32) (uint32, uint32) { return v, m })},
+		{Name: "--set-mark", as: setXmarkName, write: appendXmark(func(v, m uint32) (uint32, uint32) { return v, m | v })},
+		{Name: "--or-mark", as: setXmarkName, write: appendBits(func(n uint32) (uint32, uint32) { return n, n })},
+		{Name: "--and-mark", as: setXmarkName, write: appendBits(func(n uint32) (uint32, uint32) { return 0, ^n })},
+		{Name: "--xor-mark", as: setXmarkName, write: appendBits(func(n uint32) (uint32, uint32) { return n, 0 })},
 	}},
-	{name: "MASQUERADE", options: []termOption{{name: "--random-fully"}, {name: "--random"}}},
+	{Name: "MASQUERADE", Options: []Option{{Name: "--random-fully"}, {Name: "--random"}}},
 }
 
-func termNamed(terms []term, name string) *term {
+func termNamed(terms []Term, name string) *Term {
 	for i := range terms {
-		if terms[i].name == name {
+		if terms[i].Name == name {
 			return &terms[i]
 		}
 	}
