@@ -188,7 +188,7 @@ func (r *Result) backEnd(u *Unit, rows []passes.Pass, observe Observer) error {
 // what is proved, whether or not they are part of what is given out.
 func (r *Result) prove(u *Unit) error {
 	var err error
-	if u.Walker, err = emit.ParseHooked(r.options.Mode.Backend, u.Family, u.Sections, r.options.Hooks); err != nil {
+	if u.Walker, err = r.options.Mode.Backend.Parse(u.Family, u.Sections, r.options.Hooks); err != nil {
 		return err
 	}
 	u.Probes, err = proof.Prove(u.Program, u.Walker)

@@ -85,7 +85,7 @@ func walkers(rs *emit.Ruleset) (map[ir.Family]emit.Walker, error) {
 	out := map[ir.Family]emit.Walker{}
 	for _, f := range rs.Head.Families {
 		own := slices.DeleteFunc(slices.Clone(rs.Sections), func(s emit.Section) bool { return s.Family != f })
-		w, err := emit.ParseHooked(m.Backend, f, own, rs.Head.Hooks)
+		w, err := m.Backend.Parse(f, own, rs.Head.Hooks)
 		if err != nil {
 			return nil, fmt.Errorf("the ruleset: %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"svcc/ir"
@@ -24,27 +23,15 @@ type Backend interface {
 	// Emit lowers a Graph and prints it.
 	Emit(g *ir.Graph, o Options) ([]Section, error)
 	// Parse reads the sections of one family back: its own text, or the
-	// tool's dump of a node. Errors name section and line.
-	Parse(f ir.Family, sections []Section) (Walker, error)
-	// Hook adds the jumps from the built-in chains to a section without them.
-	Hook(s Section) Section
+	// tool's dump of a node. hooked says that the jumps from built-in chains are
+	// in the text, as in a dump; where they are not, they are as Emit would give
+	// them. Errors name section and line.
+	Parse(f ir.Family, sections []Section, hooked bool) (Walker, error)
 }
 
 // ErrUnreadable is in the error of a walk that met a rule of a node's dump which
 // is of a chain of ours and could not be read. Other packets are none the worse.
 var ErrUnreadable = errors.New("a rule cannot be read")
-
-// ParseHooked is b.Parse of sections that have the jumps from the built-in
-// chains only if hooked; else they are added first.
-func ParseHooked(b Backend, f ir.Family, sections []Section, hooked bool) (Walker, error) {
-	if !hooked {
-		sections = slices.Clone(sections)
-		for i := range sections {
-			sections[i] = b.Hook(sections[i])
-		}
-	}
-	return b.Parse(f, sections)
-}
 
 // Walker sends packets through parsed rules. It is safe for use by several
 // goroutines.

@@ -75,7 +75,7 @@ func TestKernelShapes(t *testing.T) {
 						t.Fatal(err)
 					}
 					dump := emit.Section{Tool: iptables.Tool, Family: p.Family, Text: []byte(save(t, l, fl, p.Family))}
-					w, err := iptables.Backend{}.Parse(p.Family, []emit.Section{dump})
+					w, err := iptables.Backend{}.Parse(p.Family, []emit.Section{dump}, true)
 					if err != nil {
 						t.Fatal(err)
 					}

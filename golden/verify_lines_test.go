@@ -69,7 +69,7 @@ func missingLines(t *testing.T, u compiler.Unit, dump string) {
 
 // proveText gives the first difference between a text and the Program.
 func proveText(u compiler.Unit, text string) error {
-	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}})
+	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}}, true)
 	if err != nil {
 		return err
 	}

@@ -55,9 +55,6 @@ func readSection(s emit.Section, hooked bool) (map[string]*table, error) {
 	if s.Tool != rules.Tool {
 		return nil, fmt.Errorf("a section for %s is not for this mode", s.Tool)
 	}
-	if !hooked {
-		s = rules.Backend{}.Hook(s)
-	}
 	out := map[string]*table{}
 	var r *tableReader
 	for line := range strings.Lines(string(s.Text)) {
@@ -66,6 +63,9 @@ func readSection(s emit.Section, hooked bool) (map[string]*table, error) {
 		switch {
 		case line == "" || line[0] == '#':
 		case line == "COMMIT" && r != nil:
+			if !hooked {
+				err = r.hook()
+			}
 			out[r.name], r = r.finish(), nil
 		case line[0] == '*' && r == nil:
 			r, err = openTable(line[1:], s.Family, out)
@@ -82,6 +82,20 @@ func readSection(s emit.Section, hooked bool) (map[string]*table, error) {
 		return nil, fmt.Errorf("%s section: table %s ends without COMMIT", s.Family, r.name)
 	}
 	return out, nil
+}
+
+// hook adds the jumps from built-in chains to a table that has none.
+func (r *tableReader) hook() error {
+	var chains []string
+	for _, c := range r.out.chains {
+		chains = append(chains, c.name)
+	}
+	for _, line := range rules.Jumps(r.name, chains) {
+		if err := r.sectionLine(line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func openTable(name string, f ir.Family, seen map[string]*table) (*tableReader, error) {

@@ -32,7 +32,7 @@ func rulesOf(t *testing.T, p *ir.Program, level int) string {
 
 func walkerOf(t *testing.T, f ir.Family, text string) emit.Walker {
 	t.Helper()
-	w, err := iptables.Backend{}.Parse(f, []emit.Section{{Tool: iptables.Tool, Family: f, Text: []byte(text)}})
+	w, err := iptables.Backend{}.Parse(f, []emit.Section{{Tool: iptables.Tool, Family: f, Text: []byte(text)}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestOneOfManyEndpoints(t *testing.T) {
 				t.Fatalf("%d rules", len(at))
 			}
 			from, to := at[8999][0], at[8999][1]
-			w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text[:from] + c.edit(text[from:to]) + text[to:])}})
+			w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text[:from] + c.edit(text[from:to]) + text[to:])}}, true)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -247,7 +247,7 @@ var wholesale = []fault{
 // prove gives the difference that the proof finds in a text, if any.
 func prove(t *testing.T, u compiler.Unit, text string) error {
 	t.Helper()
-	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}})
+	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}}, true)
 	if err != nil {
 		t.Fatalf("the text with the fault cannot be loaded, so it proves nothing: %v", err)
 	}

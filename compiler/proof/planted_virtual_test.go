@@ -47,7 +47,7 @@ func joined(u compiler.Unit) string {
 // proveVirtual gives what keeps a text from being proved: it cannot be read, or
 // there is a difference.
 func proveVirtual(u compiler.Unit, text string) error {
-	w, err := ipvs.Backend{}.Parse(u.Family, parted(u.Family, text))
+	w, err := ipvs.Backend{}.Parse(u.Family, parted(u.Family, text), true)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func others(line string) []string {
 // judge says who finds a difference; nobody in a text that cannot be loaded.
 // All packets are tried only where the sample finds nothing.
 func judge(u compiler.Unit, text string) (all, sample bool) {
-	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}})
+	w, err := iptables.Backend{}.Parse(u.Family, []emit.Section{{Tool: iptables.Tool, Family: u.Family, Text: []byte(text)}}, true)
 	if err != nil {
 		return false, false
 	}

@@ -30,7 +30,7 @@ func layouts(t *testing.T) (out []layout) {
 	t.Helper()
 	tables := func(name string, u compiler.Unit, text string) layout {
 		return layout{name, u, text, func(text string) (emit.Walker, error) {
-			return mode.IPTables.Backend.Parse(u.Family, []emit.Section{{Tool: emit.ToolTables, Family: u.Family, Text: []byte(text)}})
+			return mode.IPTables.Backend.Parse(u.Family, []emit.Section{{Tool: emit.ToolTables, Family: u.Family, Text: []byte(text)}}, true)
 		}}
 	}
 	for level := range 3 {
@@ -43,7 +43,7 @@ func layouts(t *testing.T) (out []layout) {
 		v4, v6 := virtualUnits(t, level)
 		for _, u := range []compiler.Unit{v4, v6} {
 			out = append(out, layout{fmt.Sprintf("virtual%d/%s", level, u.Family), u, joined(u), func(text string) (emit.Walker, error) {
-				return ipvs.Backend{}.Parse(u.Family, parted(u.Family, text))
+				return ipvs.Backend{}.Parse(u.Family, parted(u.Family, text), true)
 			}})
 		}
 	}

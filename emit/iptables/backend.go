@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"svcc/emit"
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
@@ -17,15 +18,15 @@ var _ emit.Backend = Backend{}
 func (Backend) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
 	layout := lower
 	if o.Level > 0 {
-		layout = func(g *ir.Graph, hooks bool) (*table, *table, error) { return layoutFast(g, o.Level, hooks) }
+		layout = func(g *ir.Graph, hooks bool) (*rule.Table, *rule.Table, error) { return layoutFast(g, o.Level, hooks) }
 	}
 	filter, nat, err := layout(g, o.Hooks)
 	if err != nil {
 		return nil, err
 	}
-	text := make([]byte, 0, 160*(len(filter.rules)+len(nat.rules))+4096)
-	for _, t := range []*table{filter, nat} {
-		if text, err = appendTable(text, t); err != nil {
+	text := make([]byte, 0, 160*(len(filter.Rules)+len(nat.Rules))+4096)
+	for _, t := range []*rule.Table{filter, nat} {
+		if text, err = rule.AppendTable(text, t); err != nil {
 			return nil, err
 		}
 	}
@@ -33,6 +34,6 @@ func (Backend) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
 }
 
 // Parse reads restore input of one family: this backend's or a tool's dump.
-func (Backend) Parse(f ir.Family, sections []emit.Section) (emit.Walker, error) {
-	return ParseAround(f, sections, nil)
+func (Backend) Parse(f ir.Family, sections []emit.Section, hooked bool) (emit.Walker, error) {
+	return ParseAround(f, sections, hooked, nil)
 }

@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"bytes"
 	"slices"
 
 	"svcc/emit/iptables/rule"
@@ -13,7 +12,7 @@ import (
 // no entry wants, and of the chains below it.
 type Delivery struct {
 	Chains []string // beside KUBE-SERVICES
-	Rules  []byte
+	Rules  []rule.Rule
 }
 
 // Deliver lays out the Delivery of a Graph at a level. Its rules mark clients that
@@ -24,20 +23,16 @@ func Deliver(g *ir.Graph, level int) (Delivery, error) {
 		return Delivery{}, err
 	}
 	theirs := []string{ChainServices, ChainPostrouting, ChainMarkMasq}
-	d := Delivery{Chains: slices.DeleteFunc(nat.chains, func(c string) bool { return slices.Contains(theirs, c) })}
-	var text []byte
-	for i := range nat.rules {
-		if r := &nat.rules[i]; r.Chain == ChainServices || !slices.Contains(theirs, r.Chain) {
-			if text, err = rule.Append(text, r); err != nil {
-				return Delivery{}, err
-			}
+	d := Delivery{Chains: slices.DeleteFunc(nat.Chains, func(c string) bool { return slices.Contains(theirs, c) })}
+	for _, r := range nat.Rules {
+		if r.Chain == ChainServices || !slices.Contains(theirs, r.Chain) {
+			d.Rules = append(d.Rules, r)
 		}
 	}
-	d.Rules = bytes.Clone(text)
 	return d, nil
 }
 
-func deliverNat(g *ir.Graph, level int) (*table, error) {
+func deliverNat(g *ir.Graph, level int) (*rule.Table, error) {
 	if level > 0 {
 		_, nat, err := layoutFast(g, level, false)
 		return nat, err

@@ -24,7 +24,7 @@ type fast struct {
 }
 
 // layoutFast makes the tables of levels 1 and 2.
-func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *table, err error) {
+func layoutFast(g *ir.Graph, level int, hooks bool) (filter, nat *rule.Table, err error) {
 	l := &fast{g: g, plain: level > 1, filter: newBuilder(), nat: newBuilder(), started: map[ir.Step]string{}}
 	l.natFixed()
 	if err := l.dispatch(); err != nil {
@@ -66,19 +66,19 @@ func (b *builder) add(chain, comment string, a rule.Action, ms ...rule.Match) {
 
 // table has the rules in their chains' order, for readers, behind the jumps from
 // built-in chains if those are wanted.
-func (b *builder) table(name string, hooks bool) *table {
-	t := &table{name: name, brief: true, chains: unseen(b.names)}
+func (b *builder) table(name string, hooks bool) *rule.Table {
+	t := &rule.Table{Name: name, Brief: true, Chains: unseen(b.names)}
 	if hooks {
-		t.rules = hooksFor(name, b.names)
+		t.Rules = Hooks(name, b.names)
 	}
 	n := 0
 	for _, rules := range b.rules {
 		n += len(rules)
 	}
-	t.rules = slices.Grow(t.rules, n)
+	t.Rules = slices.Grow(t.Rules, n)
 	slices.Sort(b.names)
 	for _, c := range b.names {
-		t.rules = append(t.rules, b.rules[b.place[c]]...)
+		t.Rules = append(t.Rules, b.rules[b.place[c]]...)
 	}
 	return t
 }

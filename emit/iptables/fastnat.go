@@ -202,4 +202,4 @@ func (t *natTree) endpoint(chain string, b *ir.Balance, e ir.Endpoint, s rule.Sh
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.
-func (l *fast) pods(not bool) []rule.Match { return podMatch(l.g.Options.Pods, not) }
+func (l *fast) pods(not bool) []rule.Match { return Pods(l.g.Options.Pods, not) }

@@ -1,10 +1,8 @@
 package iptables
 
 import (
-	"bytes"
 	"slices"
 
-	"svcc/emit"
 	"svcc/emit/iptables/rule"
 )
 
@@ -52,9 +50,9 @@ var (
 	}
 )
 
-// hooksFor are the jumps that a table with these chains needs: the layout is
-// told by a chain that only kube-proxy's has.
-func hooksFor(table string, chains []string) []rule.Rule {
+// Hooks are the jumps from built-in chains that a table with these chains needs: the
+// layout is told by a chain that only kube-proxy's has.
+func Hooks(table string, chains []string) []rule.Rule {
 	rows := natHooks
 	switch {
 	case table != "filter":
@@ -82,36 +80,18 @@ func hook(from, to, comment string, ms ...rule.Match) rule.Rule {
 	return rule.Rule{Chain: from, Early: ms, Comment: comment, Action: rule.Jump(to)}
 }
 
-// Hook puts the jumps from the built-in chains at the end of each table, as a
-// node that loads the section has them.
-func (Backend) Hook(s emit.Section) emit.Section {
-	var out []byte
-	var table string
-	var chains []string
-	for line := range bytes.Lines(s.Text) {
-		switch {
-		case line[0] == '*':
-			table, chains = string(bytes.TrimSpace(line[1:])), nil
-		case line[0] == ':':
-			name, _, _ := bytes.Cut(line[1:], []byte(" "))
-			chains = append(chains, string(name))
-		case bytes.HasPrefix(line, []byte("COMMIT")):
-			out = appendHooks(out, table, chains)
-		}
-		out = append(out, line...)
-	}
-	s.Text = out
-	return s
-}
-
-func appendHooks(out []byte, table string, chains []string) []byte {
+// Jumps are the lines that a restore input without the jumps from built-in chains lacks
+// in a table with these chains, as a node that loads it has them: jumps, and before
+// them a chain that they need.
+func Jumps(table string, chains []string) (lines []string) {
 	if table == "filter" && slices.Contains(chains, ChainProxyFirewall) &&
 		!slices.Contains(chains, chainFirewall) && !slices.Contains(chains, ChainIPVSFilter) {
-		out = append(out, ":"+chainFirewall+" - [0:0]\n"...)
-		chains = append(chains, chainFirewall)
+		lines = append(lines, ":"+chainFirewall+" - [0:0]")
+		chains = append(slices.Clone(chains), chainFirewall)
 	}
-	for _, r := range hooksFor(table, chains) {
-		out, _ = rule.Append(out, &r) // the hooks' comments are constants
+	for _, r := range Hooks(table, chains) {
+		line, _ := rule.Append(nil, &r) // the hooks' comments are constants
+		lines = append(lines, string(line[:len(line)-1]))
 	}
-	return out
+	return lines
 }

@@ -30,7 +30,7 @@ func level(t rapid.TB, p *ir.Program, level int, off ...string) string {
 
 func walkerOf(t rapid.TB, f ir.Family, text string) emit.Walker {
 	t.Helper()
-	w, err := iptables.Backend{}.Parse(f, []emit.Section{{Tool: iptables.Tool, Family: f, Text: []byte(text)}})
+	w, err := iptables.Backend{}.Parse(f, []emit.Section{{Tool: iptables.Tool, Family: f, Text: []byte(text)}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

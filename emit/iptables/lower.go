@@ -14,21 +14,21 @@ const manyEndpoints = 1000
 // lowering builds the tables of one Graph in kube-proxy's layout.
 type lowering struct {
 	g           *ir.Graph
-	filter, nat *table
+	filter, nat *rule.Table
 	quiet       bool // leave out the comments of endpoint rules
 	part        bool // of nat alone, without hairpins: see Deliver
 }
 
 // lower lays a Graph out as kube-proxy does: chains, names, rules and their
 // order (kube-proxy semantics, iptables mode).
-func lower(g *ir.Graph, hooks bool) (filter, nat *table, err error) {
+func lower(g *ir.Graph, hooks bool) (filter, nat *rule.Table, err error) {
 	l := newLowering(g)
 	if hooks || g.Options.LocalhostNodePorts {
-		l.filter.chains = append(l.filter.chains, chainFirewall)
+		l.filter.Chains = append(l.filter.Chains, chainFirewall)
 	}
 	if hooks {
-		l.filter.rules = append(l.filter.rules, filterHooks...)
-		l.nat.rules = append(l.nat.rules, natHooks...)
+		l.filter.Rules = append(l.filter.Rules, filterHooks...)
+		l.nat.Rules = append(l.nat.Rules, natHooks...)
 	}
 	l.postrouting()
 	l.localnet()
@@ -45,8 +45,8 @@ func lower(g *ir.Graph, hooks bool) (filter, nat *table, err error) {
 func newLowering(g *ir.Graph) *lowering {
 	return &lowering{
 		g:      g,
-		filter: &table{name: "filter", chains: []string{ChainServices, chainExternalServices, ChainForward, chainNodePorts, ChainProxyFirewall}},
-		nat:    &table{name: "nat", chains: []string{ChainServices, chainNodePorts, ChainPostrouting, ChainMarkMasq}},
+		filter: &rule.Table{Name: "filter", Chains: []string{ChainServices, chainExternalServices, ChainForward, chainNodePorts, ChainProxyFirewall}},
+		nat:    &rule.Table{Name: "nat", Chains: []string{ChainServices, chainNodePorts, ChainPostrouting, ChainMarkMasq}},
 		quiet:  g.Known > manyEndpoints,
 	}
 }
@@ -76,11 +76,11 @@ func services(g *ir.Graph) []service {
 }
 
 func (l *lowering) natRule(chain, comment string, a rule.Action, ms ...rule.Match) {
-	l.nat.rules = append(l.nat.rules, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
+	l.nat.Rules = append(l.nat.Rules, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
 }
 
 func (l *lowering) filterRule(chain, comment string, a rule.Action, ms ...rule.Match) {
-	l.filter.rules = append(l.filter.rules, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
+	l.filter.Rules = append(l.filter.Rules, rule.Rule{Chain: chain, Comment: comment, Matches: ms, Action: a})
 }
 
 // postrouting clears the mark before masquerading, so that a packet that is

@@ -24,7 +24,7 @@ func TestMet(t *testing.T) {
 -A KUBE-SVC-A -p tcp -j DNAT --to-destination 10.1.0.2:80
 COMMIT
 `
-	w, err := Backend{}.Parse(ir.IPv4, []emit.Section{{Tool: Tool, Family: ir.IPv4, Text: []byte(text)}})
+	w, err := Backend{}.Parse(ir.IPv4, []emit.Section{{Tool: Tool, Family: ir.IPv4, Text: []byte(text)}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,16 @@ import (
 // inOrder renames a table's chains so that their names sort as packets meet
 // them from the starts on: iptables-legacy lays chains out in memory by name,
 // and look-ups that go on to near memory are faster. Fixed chains keep theirs.
-func inOrder(t *table, starts ...string) {
+func inOrder(t *rule.Table, starts ...string) {
 	byChain := map[string][]int{}
-	for i, r := range t.rules {
+	for i, r := range t.Rules {
 		byChain[r.Chain] = append(byChain[r.Chain], i)
 	}
 	names, met := map[string]string{}, map[string]bool{}
 	var visit func(chain string)
 	visit = func(chain string) {
 		for _, i := range byChain[chain] {
-			to := targetOf(t.rules[i].Action)
+			to := targetOf(t.Rules[i].Action)
 			if _, ours := byChain[to]; !ours || met[to] {
 				continue
 			}
@@ -34,7 +34,7 @@ func inOrder(t *table, starts ...string) {
 	for _, s := range starts {
 		visit(s)
 	}
-	t.rename(names)
+	rename(t, names)
 }
 
 // numbered says whether a chain may have another name: those of trees, service
@@ -66,19 +66,19 @@ func targetOf(a rule.Action) string {
 }
 
 // rename gives chains new names, and their rules the place of those.
-func (t *table) rename(names map[string]string) {
+func rename(t *rule.Table, names map[string]string) {
 	name := func(old string) string {
 		if n := names[old]; n != "" {
 			return n
 		}
 		return old
 	}
-	for i, c := range t.chains {
-		t.chains[i] = name(c)
+	for i, c := range t.Chains {
+		t.Chains[i] = name(c)
 	}
-	t.chains = unseen(t.chains)
-	for i := range t.rules {
-		r := &t.rules[i]
+	t.Chains = unseen(t.Chains)
+	for i := range t.Rules {
+		r := &t.Rules[i]
 		r.Chain = name(r.Chain)
 		switch a := r.Action.(type) {
 		case rule.Jump:
@@ -87,14 +87,14 @@ func (t *table) rename(names map[string]string) {
 			r.Action = rule.GoTo(name(string(a)))
 		}
 	}
-	slices.SortStableFunc(t.ours(), func(a, b rule.Rule) int { return strings.Compare(a.Chain, b.Chain) })
+	slices.SortStableFunc(behindJumps(t), func(a, b rule.Rule) int { return strings.Compare(a.Chain, b.Chain) })
 }
 
-// ours are the rules behind the jumps from built-in chains.
-func (t *table) ours() []rule.Rule {
-	for i := range t.rules {
-		if ours(t.rules[i].Chain) {
-			return t.rules[i:]
+// behindJumps are the rules behind the jumps from built-in chains.
+func behindJumps(t *rule.Table) []rule.Rule {
+	for i := range t.Rules {
+		if ours(t.Rules[i].Chain) {
+			return t.Rules[i:]
 		}
 	}
 	return nil

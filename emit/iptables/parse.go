@@ -32,15 +32,17 @@ type ruleset struct{ *walk.Ruleset }
 
 // parser reads texts, line by line, into a ruleset.
 type parser struct {
-	rs     ruleset
-	line   int
-	table  string // the one that is open; ""
-	seen   map[string]bool
-	chains map[string]map[string]int32 // by table and name
-	byName map[string]int32            // of the open table
-	last   int32                       // chain of the rule before
-	toks   []rule.Token
-	rule   ruleParser
+	rs       ruleset
+	hooked   bool // the jumps from built-in chains are in the texts
+	line     int
+	table    string // the one that is open; ""
+	seen     map[string]bool
+	declared []string                    // the chains of the open table, so far
+	chains   map[string]map[string]int32 // by table and name
+	byName   map[string]int32            // of the open table
+	last     int32                       // chain of the rule before
+	toks     []rule.Token
+	rule     ruleParser
 }
 
 // parseSections reads one family's sections into a walker. A table may go on
@@ -49,8 +51,9 @@ type parser struct {
 // What is kube-proxy's must be understood: an unknown match or target in a
 // chain of ours, or on the way into one, is an error. A foreign rule that is
 // not understood becomes opaque: no packet matches it, and Foreign tells of it.
-func parseSections(f ir.Family, sections []emit.Section, a *walk.Around) (*audited, error) {
+func parseSections(f ir.Family, sections []emit.Section, hooked bool, a *walk.Around) (*audited, error) {
 	p := newParser(f)
+	p.hooked = hooked
 	p.rs.Around = a
 	for _, s := range sections {
 		if s.Tool != Tool || s.Family != f {
@@ -70,6 +73,7 @@ func parseSections(f ir.Family, sections []emit.Section, a *walk.Around) (*audit
 
 func newParser(f ir.Family) *parser {
 	p := &parser{
+		hooked: true,
 		rs:     ruleset{&walk.Ruleset{Family: f}},
 		chains: map[string]map[string]int32{},
 		last:   -1,
@@ -136,8 +140,7 @@ func (p *parser) readLine(line string) error {
 	}
 	switch {
 	case line == "COMMIT":
-		p.table = ""
-		return nil
+		return p.commit()
 	case p.strange():
 		return nil
 	case line[0] == ':':
@@ -146,6 +149,19 @@ func (p *parser) readLine(line string) error {
 		return p.command(line)
 	}
 	return fmt.Errorf("%s: neither table, chain, rule nor COMMIT", emit.Quote(line))
+}
+
+// commit ends a table, with the jumps from the built-in chains that it lacks.
+func (p *parser) commit() error {
+	if !p.hooked {
+		for _, line := range Jumps(p.table, p.declared) {
+			if err := p.readLine(line); err != nil {
+				return err
+			}
+		}
+	}
+	p.table = ""
+	return nil
 }
 
 func (p *parser) openTable(name string) error {
@@ -159,7 +175,7 @@ func (p *parser) openTable(name string) error {
 	case p.seen[name]:
 		return fmt.Errorf("table %s opens again", name)
 	}
-	p.table, p.seen[name], p.last = name, true, -1
+	p.table, p.seen[name], p.last, p.declared = name, true, -1, nil
 	p.byName = p.chains[name]
 	if p.byName == nil {
 		p.byName = map[string]int32{}
@@ -193,6 +209,7 @@ func (p *parser) chainLine(s string) error {
 	if f[1] != "-" {
 		return fmt.Errorf("chain %s is not built in: it has no policy", emit.Quote(f[0]))
 	}
+	p.declared = append(p.declared, f[0])
 	return p.newChain(f[0])
 }
 
@@ -227,8 +244,8 @@ func (p *parser) newChain(name string) error {
 
 // ParseAround is Backend.Parse of rules with what is around them. Of a dump it is an
 // emit.Auditor.
-func ParseAround(f ir.Family, sections []emit.Section, a *walk.Around) (emit.Walker, error) {
-	w, err := parseSections(f, sections, a)
+func ParseAround(f ir.Family, sections []emit.Section, hooked bool, a *walk.Around) (emit.Walker, error) {
+	w, err := parseSections(f, sections, hooked, a)
 	if err != nil {
 		return nil, err
 	}

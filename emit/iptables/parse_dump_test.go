@@ -13,7 +13,7 @@ import (
 // parseDump reads a text as a node's dump.
 func parseDump(t testing.TB, text string) emit.Walker {
 	t.Helper()
-	w, err := parseSections(ir.IPv4, []emit.Section{{Tool: Tool, Family: ir.IPv4, Text: []byte(text), Dump: true}}, nil)
+	w, err := parseSections(ir.IPv4, []emit.Section{{Tool: Tool, Family: ir.IPv4, Text: []byte(text), Dump: true}}, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

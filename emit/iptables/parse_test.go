@@ -290,7 +290,7 @@ func TestSections(t *testing.T) {
 	}
 	chains := s(Tool, ir.IPv4, "*nat\n:KUBE-X - [0:0]\n-A KUBE-X -j MARK --or-mark 0x1\nCOMMIT\n")
 	hooks := s(Tool, ir.IPv4, "*nat\n-A OUTPUT -j KUBE-X\nCOMMIT\n")
-	w, err := parseSections(ir.IPv4, []emit.Section{chains, hooks}, nil)
+	w, err := parseSections(ir.IPv4, []emit.Section{chains, hooks}, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestSections(t *testing.T) {
 		{[]emit.Section{s(Tool, ir.IPv6, "")}, "section iptables-restore ipv6"},
 		{[]emit.Section{chains, s(Tool, ir.IPv4, "*nat\nCOMMIT\nx\n")}, "section iptables-restore ipv4: line 3: "},
 	} {
-		if _, err := parseSections(ir.IPv4, c.sections, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parseSections(ir.IPv4, c.sections, true, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got error %v, want %s", err, c.want)
 		}
 	}

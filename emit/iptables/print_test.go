@@ -21,7 +21,7 @@ func TestCommentsAreRefused(t *testing.T) {
 		} else if !strings.Contains(err.Error(), "could end it") {
 			t.Errorf("%q: %v", c, err)
 		}
-		if b, err := appendTable(nil, &table{name: "nat", rules: []rule.Rule{r}}); err == nil || b != nil {
+		if b, err := rule.AppendTable(nil, &rule.Table{Name: "nat", Rules: []rule.Rule{r}}); err == nil || b != nil {
 			t.Errorf("%q: a table, %q", c, b)
 		}
 	}

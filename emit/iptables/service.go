@@ -76,7 +76,7 @@ func (c *serviceChains) labelled(p ir.Part) string {
 
 // declare lists the chains in kube-proxy's order.
 func (c *serviceChains) declare() {
-	add := func(name string) { c.nat.chains = append(c.nat.chains, name) }
+	add := func(name string) { c.nat.Chains = append(c.nat.Chains, name) }
 	if c.external != nil {
 		add(c.chain(ir.PartExternal))
 	}
@@ -190,10 +190,10 @@ func (c *serviceChains) internalMasquerade(e *ir.Entry) {
 }
 
 // pods matches packets that pods of this node sent, or those that they did not.
-func (c *serviceChains) pods(not bool) []rule.Match { return podMatch(c.g.Options.Pods, not) }
+func (c *serviceChains) pods(not bool) []rule.Match { return Pods(c.g.Options.Pods, not) }
 
-// podMatch recognises pods as a detector does; nothing if it does not.
-func podMatch(d ir.Detector, not bool) []rule.Match {
+// Pods recognises pods as a detector does; nothing if it does not.
+func Pods(d ir.Detector, not bool) []rule.Match {
 	switch d.Kind {
 	case ir.DetectCIDR:
 		return []rule.Match{rule.Address{Flag: "-s", Not: not, Prefix: d.Prefix}}

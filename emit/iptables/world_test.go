@@ -89,13 +89,7 @@ func checkProgram(t *rapid.T, rows []passes.Pass, level int) {
 	if err := closed(string(sections[0].Text), hooks); err != nil {
 		t.Fatal(err)
 	}
-	if !hooks {
-		sections[0] = b.Hook(sections[0])
-		if err := closed(string(sections[0].Text), true); err != nil {
-			t.Fatalf("after hooks were added: %v", err)
-		}
-	}
-	w, err := b.Parse(p.Family, sections)
+	w, err := b.Parse(p.Family, sections, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,29 +15,15 @@ var _ emit.Backend = Backend{}
 // Emit gives the sections of a State. The levels differ in the rules that pods
 // and the node meet at frontends of external policy Local.
 func (Backend) Emit(g *ir.Graph, o emit.Options) ([]emit.Section, error) {
-	s, err := lower(g, o.Level)
+	s, err := lower(g, o)
 	if err != nil {
 		return nil, err
 	}
-	sections := s.Sections()
-	if o.Hooks {
-		for i := range sections {
-			sections[i] = Backend{}.Hook(sections[i])
-		}
-	}
-	return sections, nil
-}
-
-// Hook adds the jumps from the built-in chains to the section that has rules.
-func (Backend) Hook(s emit.Section) emit.Section {
-	if s.Tool != ToolGlue {
-		return s
-	}
-	return iptables.Backend{}.Hook(s)
+	return s.Sections(), nil
 }
 
 // Parse reads the sections of one family.
-func (Backend) Parse(f ir.Family, sections []emit.Section) (emit.Walker, error) {
+func (Backend) Parse(f ir.Family, sections []emit.Section, hooked bool) (emit.Walker, error) {
 	s, err := ReadState(f, sections)
 	if err != nil {
 		return nil, err
@@ -52,5 +38,5 @@ func (Backend) Parse(f ir.Family, sections []emit.Section) (emit.Walker, error) 
 			glue = append(glue, x)
 		}
 	}
-	return iptables.ParseAround(f, glue, around)
+	return iptables.ParseAround(f, glue, hooked, around)
 }

@@ -56,7 +56,7 @@ func FuzzReadState(f *testing.F) {
 					t.Errorf("%s reads as another:\n%s\nwas\n%s", x.Tool, x.Text, was.Text)
 				}
 			}
-			if w, err := (ipvs.Backend{}).Parse(family, list); err == nil {
+			if w, err := (ipvs.Backend{}).Parse(family, list, true); err == nil {
 				fuzzWalk(t, w, s)
 			}
 		}

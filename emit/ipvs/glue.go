@@ -1,15 +1,16 @@
 package ipvs
 
 import (
-	"bytes"
-	"fmt"
+	"slices"
 	"strings"
 
+	"svcc/emit"
 	"svcc/emit/iptables"
+	"svcc/emit/iptables/rule"
 	"svcc/ir"
 )
 
-// glue writes the rules beside virtual servers: few, whatever the number of
+// glue makes the rules beside virtual servers: few, whatever the number of
 // Services, since they ask sets. They are kube-proxy's but for these. Node ports
 // are marked at the node's own addresses only, and after service addresses, so
 // that a ClusterIP with the number of a node port is none. A client that is its
@@ -17,114 +18,121 @@ import (
 // mark does it already, which would stay.
 // Guards look at new connections, as in iptables mode. And chains that pods and
 // the node meet first, those of inside, know external policy Local; see views.go.
-func (l *lowering) glue(inside *ir.Graph, level int) ([]byte, error) {
+func (l *lowering) glue(inside *ir.Graph, o emit.Options) ([]byte, error) {
 	var delivery iptables.Delivery
 	if len(inside.Entries) > 0 {
 		var err error
-		if delivery, err = iptables.Deliver(inside, level); err != nil {
+		if delivery, err = iptables.Deliver(inside, o.Level); err != nil {
 			return nil, err
 		}
 	}
-	w := &writer{l: l}
-	w.filter()
-	w.nat(delivery)
-	return w.b.Bytes(), nil
-}
-
-// writer writes rules as text. What it writes is made of constants, addresses and
-// numbers, and of the pods' interface: the compiler takes only names without
-// blanks and quotes.
-type writer struct {
-	l *lowering
-	b bytes.Buffer
-}
-
-func (w *writer) table(name string, chains ...string) {
-	fmt.Fprintf(&w.b, "*%s\n", name)
-	for _, c := range chains {
-		fmt.Fprintf(&w.b, ":%s - [0:0]\n", c)
+	var text []byte
+	for _, t := range []*rule.Table{l.filter(), l.nat(delivery)} {
+		if o.Hooks {
+			t.Rules = append(t.Rules, iptables.Hooks(t.Name, t.Chains)...)
+		}
+		var err error
+		if text, err = rule.AppendTable(text, t); err != nil {
+			return nil, err
+		}
 	}
+	return text, nil
 }
 
-// rule appends a rule to a chain, unless it asks a set that holds nothing. In it
-// {NAME} stands for a match on a set, which has that name in IPv4.
-func (w *writer) rule(chain, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if i, j := strings.IndexByte(text, '{'), strings.IndexByte(text, '}'); i >= 0 && j > i {
-		set := text[i+1 : j]
-		if len(w.l.sets[set]) == 0 {
+// tableOf collects the rules of one table, but for those that ask a set which holds
+// nothing. Sets are named in them as in IPv4.
+type tableOf struct {
+	*lowering
+	rule.Table
+}
+
+// rule adds a rule that asks before it comments.
+func (t *tableOf) rule(chain string, early []rule.Match, comment string, a rule.Action, ms ...rule.Match) {
+	for i, m := range ms {
+		set, ok := m.(rule.Set)
+		if !ok {
+			continue
+		}
+		if len(t.sets[set.Name]) == 0 {
 			return
 		}
-		text = text[:i] + "-m set --match-set " + SetName(w.l.g.Family, set) + text[j+1:]
+		ms[i] = rule.Set{Name: SetName(t.g.Family, set.Name), Sides: set.Sides}
 	}
-	fmt.Fprintf(&w.b, "-A %s %s\n", chain, text)
+	t.Rules = append(t.Rules, rule.Rule{Chain: chain, Early: early, Comment: comment, Matches: ms, Action: a})
 }
 
-func (w *writer) filter() {
-	chains := []string{iptables.ChainForward, iptables.ChainNodePort, iptables.ChainProxyFirewall, iptables.ChainSourceRanges, iptables.ChainIPVSFilter, iptables.ChainIPVSOut}
-	for _, g := range w.l.guards {
+func (t *tableOf) add(chain, comment string, a rule.Action, ms ...rule.Match) {
+	t.rule(chain, nil, comment, a, ms...)
+}
+
+// in asks whether a set holds the packet's destination, or more.
+func in(set, sides string) rule.Set { return rule.Set{Name: set, Sides: sides} }
+
+func (l *lowering) filter() *rule.Table {
+	t := &tableOf{l, rule.Table{Name: "filter", Chains: []string{
+		iptables.ChainForward, iptables.ChainNodePort, iptables.ChainProxyFirewall, iptables.ChainSourceRanges, iptables.ChainIPVSFilter, iptables.ChainIPVSOut}}}
+	for _, g := range l.guards {
 		if len(g.sources) > 0 {
-			chains = append(chains, g.chain())
+			t.Chains = append(t.Chains, g.chain())
 		}
 	}
-	w.table("filter", chains...)
-	w.firewall()
-	if w.l.g.Options.DropInvalid {
-		w.rule(iptables.ChainForward, "-m conntrack --ctstate INVALID -j DROP")
+	t.firewall()
+	invalid := rule.States{List: "INVALID"}
+	if l.g.Options.DropInvalid {
+		t.add(iptables.ChainForward, "", rule.Drop, invalid)
 	}
-	mark := w.mark()
-	w.rule(iptables.ChainForward, `-m comment --comment "kubernetes forwarding rules" -m mark --mark %s/%s -j ACCEPT`, mark, mark)
-	w.rule(iptables.ChainForward, `-m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`)
-	if w.l.g.Options.DropInvalid {
-		w.rule(iptables.ChainNodePort, "-m conntrack --ctstate INVALID {%s} dst -j DROP", setAddresses)
+	t.add(iptables.ChainForward, "kubernetes forwarding rules", rule.Accept, rule.Marked{Bit: l.g.Options.MasqueradeMark})
+	t.add(iptables.ChainForward, "kubernetes forwarding conntrack rule", rule.Accept, rule.States{List: "RELATED,ESTABLISHED"})
+	if l.g.Options.DropInvalid {
+		t.add(iptables.ChainNodePort, "", rule.Drop, invalid, in(setAddresses, "dst"))
 	}
-	w.rule(iptables.ChainNodePort, `-p tcp -m comment --comment "Kubernetes health check node port" {%s} dst -j ACCEPT`, setHealthCheck)
-	w.access()
-	w.outbound()
-	w.b.WriteString("COMMIT\n")
+	t.rule(iptables.ChainNodePort, []rule.Match{rule.ProtocolOnly(ir.TCP)}, "Kubernetes health check node port", rule.Accept, in(setHealthCheck, "dst"))
+	t.access()
+	t.outbound()
+	return &t.Table
 }
 
 // firewall drops what source ranges do not let in, and what no local endpoint is
 // there for.
-func (w *writer) firewall() {
-	w.rule(iptables.ChainProxyFirewall, `-m comment --comment "Kubernetes service ip + port without local endpoints" {%s} dst,dst -j DROP`, setNoLocal)
-	w.rule(iptables.ChainProxyFirewall, `-m comment --comment "Kubernetes service load balancer ip + port for load balancer with sourceRange" {%s} dst,dst -j %s`, setBalancerGuard, iptables.ChainSourceRanges)
-	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source cidr for packet filter purpose" {%s} dst,dst,src -j RETURN`, setBalancerRanges)
-	w.rule(iptables.ChainSourceRanges, `-m comment --comment "Kubernetes service load balancer ip + port + source IP for packet filter purpose" {%s} dst,dst,src -j RETURN`, setBalancerNode)
-	w.rule(iptables.ChainSourceRanges, "-j DROP")
+func (t *tableOf) firewall() {
+	t.add(iptables.ChainProxyFirewall, "Kubernetes service ip + port without local endpoints", rule.Drop, in(setNoLocal, "dst,dst"))
+	t.add(iptables.ChainProxyFirewall, "Kubernetes service load balancer ip + port for load balancer with sourceRange", rule.Jump(iptables.ChainSourceRanges), in(setBalancerGuard, "dst,dst"))
+	t.add(iptables.ChainSourceRanges, "Kubernetes service load balancer ip + port + source cidr for packet filter purpose", rule.Return, in(setBalancerRanges, "dst,dst,src"))
+	t.add(iptables.ChainSourceRanges, "Kubernetes service load balancer ip + port + source IP for packet filter purpose", rule.Return, in(setBalancerNode, "dst,dst,src"))
+	t.add(iptables.ChainSourceRanges, "", rule.Drop)
 }
 
 // access refuses what is for a service address and for none of its ports.
-func (w *writer) access() {
+func (t *tableOf) access() {
 	for _, set := range []string{setBalancer, setClusterIP, setExternal, setExternalLocal} {
-		w.rule(iptables.ChainIPVSFilter, "{%s} dst,dst -j RETURN", set)
+		t.add(iptables.ChainIPVSFilter, "", rule.Return, in(set, "dst,dst"))
 	}
-	w.rule(iptables.ChainIPVSFilter, "{%s} dst -j REJECT", setAddresses)
+	t.add(iptables.ChainIPVSFilter, "", rule.Reject, in(setAddresses, "dst"))
 }
 
 // outbound holds the node's own packets to source ranges. A server has sent them
 // to an endpoint already when OUTPUT sees them. Where nat sends the node's packets
 // to endpoints, a server sees only those that no range lets in.
-func (w *writer) outbound() {
+func (t *tableOf) outbound() {
 	chain := iptables.ChainIPVSOut
-	if len(w.l.guards) == 0 {
+	if len(t.guards) == 0 {
 		return
 	}
-	w.rule(chain, "-m ipvs ! --ipvs -j RETURN")
-	w.rule(chain, "-m addrtype ! --src-type LOCAL -j RETURN")
-	for _, g := range w.l.guards {
-		to, verdict := g.key.Address, "DROP"
+	t.add(chain, "", rule.Return, rule.Served{Not: true})
+	t.add(chain, "", rule.Return, rule.SourceNotLocal)
+	for _, g := range t.guards {
+		verdict := rule.Drop
 		if len(g.sources) > 0 {
-			verdict = g.chain()
+			verdict = rule.Jump(g.chain())
 		}
-		w.rule(chain, "-m ipvs --vaddr %s --vproto %s --vport %d -j %s", to.Addr(), g.key.Protocol, to.Port(), verdict)
+		t.add(chain, "", verdict, rule.ServedAt{At: g.key.Address, Protocol: g.key.Protocol})
 	}
-	for _, g := range w.l.guards {
+	for _, g := range t.guards {
 		for _, p := range g.sources {
-			w.rule(g.chain(), "-s %s -j RETURN", p)
+			t.add(g.chain(), "", rule.Return, rule.Source(p))
 		}
 		if len(g.sources) > 0 {
-			w.rule(g.chain(), "-j DROP")
+			t.add(g.chain(), "", rule.Drop)
 		}
 	}
 }
@@ -132,70 +140,65 @@ func (w *writer) outbound() {
 // chain names the one that guards the server's connections of the node.
 func (g *guarded) chain() string { return iptables.GuardChain(g.key.String()) }
 
-func (w *writer) nat(d iptables.Delivery) {
+func (l *lowering) nat(d iptables.Delivery) *rule.Table {
 	chains := []string{iptables.ChainServices, iptables.ChainPostrouting, iptables.ChainNodePort, iptables.ChainLoadBalancer, iptables.ChainMarkMasq}
-	w.table("nat", append(chains, d.Chains...)...)
-	w.b.Write(d.Rules)
-	w.services()
-	w.nodePorts()
-	mark := w.mark()
-	sent := []string{"-m ipvs --ipvs"}
-	if len(w.l.inside) > 0 {
-		sent = append(sent, "-m conntrack --ctstate DNAT")
+	t := &tableOf{l, rule.Table{Name: "nat", Chains: slices.Concat(chains, d.Chains), Rules: d.Rules}}
+	t.services()
+	t.nodePorts()
+	unmarked := rule.Marked{Not: true, Bit: l.g.Options.MasqueradeMark}
+	sent := []rule.Match{rule.Served{}}
+	if len(l.inside) > 0 {
+		sent = append(sent, rule.States{List: "DNAT"})
 	}
 	for _, sent := range sent {
-		w.rule(iptables.ChainPostrouting, `-m mark ! --mark %s/%s %s -m comment --comment "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose" {%s} dst,dst,src -j MASQUERADE --random-fully`, mark, mark, sent, setLoopback)
+		t.rule(iptables.ChainPostrouting, []rule.Match{unmarked, sent}, "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose", rule.Masquerade{}, in(setLoopback, "dst,dst,src"))
 	}
-	w.rule(iptables.ChainPostrouting, "-m mark ! --mark %s/%s -j RETURN", mark, mark)
-	w.rule(iptables.ChainPostrouting, "-j MARK --xor-mark %s", mark)
-	w.rule(iptables.ChainPostrouting, `-m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully`)
-	w.rule(iptables.ChainMarkMasq, "-j MARK --or-mark %s", mark)
-	w.b.WriteString("COMMIT\n")
+	t.add(iptables.ChainPostrouting, "", rule.Return, unmarked)
+	t.add(iptables.ChainPostrouting, "", rule.SetMark{Op: "xor", Bit: unmarked.Bit})
+	t.add(iptables.ChainPostrouting, "kubernetes service traffic requiring SNAT", rule.Masquerade{})
+	t.add(iptables.ChainMarkMasq, "", rule.SetMark{Op: "or", Bit: unmarked.Bit})
+	return &t.Table
 }
 
-func (w *writer) mark() string { return fmt.Sprintf("0x%08x", w.l.g.Options.MasqueradeMark) }
-
 // services marks who is to be masqueraded at a service address.
-func (w *writer) services() {
-	w.rule(iptables.ChainServices, `-m comment --comment "Kubernetes service lb portal" {%s} dst,dst -j %s`, setBalancer, iptables.ChainLoadBalancer)
-	w.rule(iptables.ChainLoadBalancer, `-m comment --comment "Kubernetes service load balancer ip + port with externalTrafficPolicy=local" {%s} dst,dst -j RETURN`, setBalancerLocal)
-	w.rule(iptables.ChainLoadBalancer, "-j %s", iptables.ChainMarkMasq)
-	w.rule(iptables.ChainServices, `-m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" {%s} dst,dst%s -j %s`, setClusterIP, w.notPods(), iptables.ChainMarkMasq)
-	w.rule(iptables.ChainServices, `-m comment --comment "Kubernetes service external ip + port for masquerade and filter purpose" {%s} dst,dst -j %s`, setExternal, iptables.ChainMarkMasq)
+func (t *tableOf) services() {
+	marks := rule.Jump(iptables.ChainMarkMasq)
+	t.add(iptables.ChainServices, "Kubernetes service lb portal", rule.Jump(iptables.ChainLoadBalancer), in(setBalancer, "dst,dst"))
+	t.add(iptables.ChainLoadBalancer, "Kubernetes service load balancer ip + port with externalTrafficPolicy=local", rule.Return, in(setBalancerLocal, "dst,dst"))
+	t.add(iptables.ChainLoadBalancer, "", marks)
+	t.add(iptables.ChainServices, "Kubernetes service cluster ip + port for masquerade purpose", marks, append([]rule.Match{in(setClusterIP, "dst,dst")}, t.notPods()...)...)
+	t.add(iptables.ChainServices, "Kubernetes service external ip + port for masquerade and filter purpose", marks, in(setExternal, "dst,dst"))
 	for _, set := range []string{setClusterIP, setBalancer, setExternal, setExternalLocal} {
-		w.rule(iptables.ChainServices, "{%s} dst,dst -j ACCEPT", set)
+		t.add(iptables.ChainServices, "", rule.Accept, in(set, "dst,dst"))
 	}
-	for _, a := range w.l.g.Options.NodePorts.Addrs {
-		w.rule(iptables.ChainServices, "-d %s -j %s", a, iptables.ChainNodePort)
+	for _, a := range t.g.Options.NodePorts.Addrs {
+		t.add(iptables.ChainServices, "", rule.Jump(iptables.ChainNodePort), rule.DestinationHost(a))
 	}
 }
 
 // notPods is who is masqueraded at a ClusterIP. Where pods cannot be told, it is
 // the node alone: its source would be the service address.
-func (w *writer) notPods() string {
-	o := &w.l.g.Options
-	switch {
+func (t *tableOf) notPods() []rule.Match {
+	switch o := &t.g.Options; {
 	case o.MasqueradeAll:
-		return ""
-	case o.Pods.Kind == ir.DetectCIDR:
-		return " ! -s " + o.Pods.Prefix.String()
-	case o.Pods.Kind == ir.DetectBridge:
-		return " ! -i " + o.Pods.Interface
-	case o.Pods.Kind == ir.DetectInterface:
-		return " ! -i " + o.Pods.Interface + "+"
+		return nil
+	case o.Pods.Kind == ir.DetectNone:
+		return []rule.Match{rule.SourceLocal}
+	default:
+		return iptables.Pods(o.Pods, true)
 	}
-	return " -m addrtype --src-type LOCAL"
 }
 
 // nodePorts marks who comes to a node port, but for those of policy Local. A port
 // number of a set is of any protocol, so the rules ask for it.
-func (w *writer) nodePorts() {
+func (t *tableOf) nodePorts() {
 	for _, p := range []ir.Protocol{ir.TCP, ir.UDP, ir.SCTP} {
-		sets, name, ends := portSets(p, true), strings.ToUpper(p.String()), "dst"
+		sets, name, ends := portSets(p, true), "Kubernetes nodeport "+strings.ToUpper(p.String())+" port ", "dst"
 		if p == ir.SCTP {
 			ends = "dst,dst"
 		}
-		w.rule(iptables.ChainNodePort, `-p %s -m comment --comment "Kubernetes nodeport %s port with externalTrafficPolicy=local" {%s} %s -j RETURN`, p, name, sets[1], ends)
-		w.rule(iptables.ChainNodePort, `-p %s -m comment --comment "Kubernetes nodeport %s port for masquerade purpose" {%s} %s -j %s`, p, name, sets[0], ends, iptables.ChainMarkMasq)
+		of := []rule.Match{rule.ProtocolOnly(p)}
+		t.rule(iptables.ChainNodePort, of, name+"with externalTrafficPolicy=local", rule.Return, in(sets[1], ends))
+		t.rule(iptables.ChainNodePort, of, name+"for masquerade purpose", rule.Jump(iptables.ChainMarkMasq), in(sets[0], ends))
 	}
 }

@@ -37,7 +37,7 @@ func sections(t rapid.TB, p *ir.Program, level int) []emit.Section {
 // means holds sections to what a Program means.
 func means(t rapid.TB, p *ir.Program, s []emit.Section) {
 	t.Helper()
-	w, err := ipvs.Backend{}.Parse(p.Family, s)
+	w, err := ipvs.Backend{}.Parse(p.Family, s, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"svcc/emit"
 	"svcc/ir"
 )
 
@@ -29,7 +30,7 @@ type guarded struct {
 }
 
 // lower gives what the kernel is to hold for a Graph.
-func lower(g *ir.Graph, level int) (*State, error) {
+func lower(g *ir.Graph, o emit.Options) (*State, error) {
 	v := g.Options.Virtual
 	if v == nil {
 		return nil, fmt.Errorf("internal error: the Graph is not of a node with virtual servers")
@@ -43,8 +44,8 @@ func lower(g *ir.Graph, level int) (*State, error) {
 			return nil, fmt.Errorf("%s: %w", e.Service, err)
 		}
 	}
-	for _, o := range g.OpenPorts {
-		l.add(setHealthCheck, fmt.Sprint(o.Port))
+	for _, open := range g.OpenPorts {
+		l.add(setHealthCheck, fmt.Sprint(open.Port))
 	}
 	for a := range l.bears {
 		l.state.Addresses = append(l.state.Addresses, a)
@@ -53,7 +54,7 @@ func lower(g *ir.Graph, level int) (*State, error) {
 	slices.SortFunc(l.state.Addresses, netip.Addr.Compare)
 	slices.SortFunc(l.state.Servers, func(a, b *Server) int { return a.Key.Compare(b.Key) })
 	var err error
-	l.state.Glue, err = l.glue(l.insiders(), level)
+	l.state.Glue, err = l.glue(l.insiders(), o)
 	l.state.Sets = l.finishSets()
 	return l.state, err
 }

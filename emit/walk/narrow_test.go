@@ -75,7 +75,7 @@ func narrowIsPart(t *testing.T, p *ir.Program, level int, re, line string) {
 		m := found[i]
 		odd := regexp.MustCompile(re).ExpandString([]byte(text[:m[0]]), line, text, m)
 		sections[0].Text = append(odd, text[m[1]:]...)
-		w, err := iptables.Backend{}.Parse(p.Family, sections)
+		w, err := iptables.Backend{}.Parse(p.Family, sections, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func TestShortcuts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := iptables.Backend{}.Parse(p.Family, sections)
+		w, err := iptables.Backend{}.Parse(p.Family, sections, true)
 		if err != nil {
 			t.Fatal(err)
 		}

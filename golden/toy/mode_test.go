@@ -119,10 +119,8 @@ func (x *flat) graph() *ir.Graph {
 	return &x.Graph
 }
 
-func (backend) Hook(s emit.Section) emit.Section { return s }
-
 // Parse takes data whose Graph prints as the text beside it, and nothing else.
-func (backend) Parse(f ir.Family, sections []emit.Section) (emit.Walker, error) {
+func (backend) Parse(f ir.Family, sections []emit.Section, _ bool) (emit.Walker, error) {
 	if len(sections) != 1 || sections[0].Tool != tool {
 		return nil, errors.New("not the toy's section")
 	}

@@ -108,7 +108,7 @@ func judge(t *testing.T, c *golden.Case, rs *emit.Ruleset, f ir.Family) {
 	}
 	p := programs[slices.IndexFunc(programs, func(p *ir.Program) bool { return p.Family == f })]
 	own := slices.DeleteFunc(slices.Clone(rs.Sections), func(s emit.Section) bool { return s.Family != f })
-	w, err := mode.Named(rs.Head.Mode).Backend.Parse(f, own)
+	w, err := mode.Named(rs.Head.Mode).Backend.Parse(f, own, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func liveWalker(ctx context.Context, target liveTarget, name string, f ir.Family
 		return nil, err
 	}
 	m := mode.Named(name)
-	w, err := m.Backend.Parse(f, sections)
+	w, err := m.Backend.Parse(f, sections, true)
 	if err != nil && !m.Facts.BindsAddresses && bearsLink() {
 		return nil, fmt.Errorf("the node's rules of %s: %w; this node seems to be in IPVS mode: say --mode %s", f, err, mode.IPVS)
 	}

@@ -227,7 +227,7 @@ var ofServices = regexp.MustCompile(`^KUBE-(SVC|SVL|EXT|FW|SEP|SVCC)-[A-Z2-7]{16
 
 // walker reads the family's own text back.
 func (x *explained) walker() (emit.Walker, error) {
-	return emit.ParseHooked(x.options.Mode.Backend, x.Family, x.Sections, x.options.Hooks)
+	return x.options.Mode.Backend.Parse(x.Family, x.Sections, x.options.Hooks)
 }
 
 // destinationOf is a frontend's address and port; a node port's at the node.

@@ -80,7 +80,7 @@ func parseRules(path string, text []byte) (*rules, error) {
 		if r.mode.Facts.BindsAddresses && ruleset == nil {
 			r.served = append(r.served, servedElsewhere(f, own)...)
 		}
-		if r.walkers[f], err = emit.ParseHooked(r.mode.Backend, f, own, hooked); err != nil {
+		if r.walkers[f], err = r.mode.Backend.Parse(f, own, hooked); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, f, err)
 		}
 	}

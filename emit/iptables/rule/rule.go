@@ -182,6 +182,34 @@ func (m Remember) AppendTo(b []byte) []byte {
 	return append(append(append(b, " -m recent --name "...), m...), " --set"...)
 }
 
+// Set asks whether a set holds the packet's sides: "dst,dst,src" for a set of three
+// parts.
+type Set struct{ Name, Sides string }
+
+// AppendTo implements Match.
+func (m Set) AppendTo(b []byte) []byte {
+	return append(append(append(append(b, " -m set --match-set "...), m.Name...), ' '), m.Sides...)
+}
+
+// Served asks whether a virtual server has the packet.
+type Served struct{ Not bool }
+
+// AppendTo implements Match.
+func (m Served) AppendTo(b []byte) []byte {
+	return append(appendNot(append(b, " -m ipvs"...), m.Not), " --ipvs"...)
+}
+
+// ServedAt asks whether the virtual server of a destination has the packet.
+type ServedAt struct {
+	At       netip.AddrPort
+	Protocol ir.Protocol
+}
+
+// AppendTo implements Match.
+func (m ServedAt) AppendTo(b []byte) []byte {
+	return fmt.Appendf(b, " -m ipvs --vaddr %s --vproto %s --vport %d", m.At.Addr(), m.Protocol, m.At.Port())
+}
+
 // jump goes to a chain or a built-in target without arguments.
 type Jump string
 
