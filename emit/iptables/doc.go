@@ -1,28 +1,22 @@
 // Package iptables is the backend for iptables-restore: it lowers a Graph to
-// chains and rules and prints them; and it reads such text back, or what
-// iptables-save prints of a node, and walks packets through it.
+// chains of typed rules (package rule) and prints them; and it reads such text back,
+// or what iptables-save prints of a node, into what package walk follows packets
+// through.
 //
-// The two halves share nothing but the text, so that they cannot be wrong
-// together. The reading half starts in parse.go: lines and tables, then a rule's
-// words (parse_token.go), its options (parse_rule.go) with a row for each match
-// in match.go and each target in target.go. walker in walk.go is the kernel's
-// model: walk_state.go has the hooks and the verbs, walk_match.go the
-// conditions, walk_index.go what keeps chains of 10,000 rules quick. What a node
-// has is read with more patience (parse_dump.go); furniture.go knows kubelet's
-// rules, age.go the words of older kube-proxies, captured.go who is before
-// them. Canonicalizer
-// brings any tool's way of writing a rule into one, so that apply finds what
-// differs; owned.go has the names of chains that are ours.
+// The two halves share the vocabulary of package rule and nothing of what it means, so
+// that they cannot be wrong together. The writing half is kube-proxy's layout
+// (lower.go, service.go, endpoints.go) and the fast ones (fast.go, which opens with
+// their idea, then fastnat.go, fastfilter.go, trie.go and order.go); hooks.go has the
+// jumps from built-in chains, and delivery.go the part of nat that IPVS mode needs too.
 //
-// boxes.go goes down from the hooks and gives what each rule of ours asks for, as
-// sets of packets (eval.Box): box.go narrows one by a condition, way.go knows what
-// its fields cannot say.
+// The reading half starts in parse.go: lines and tables, then a rule's options
+// (parse_rule.go), with what each match means to a packet in match.go and each target
+// in target.go. What a node has is read with more patience (parse_dump.go), and can be
+// asked more (captured.go: who is before our rules; age.go: the words of older
+// kube-proxies). furniture.go and order_firewall.go know what kubelet has among our
+// chains; owned.go has the names of chains that are ours.
 //
-// When reviewing a change here, look for: a new condition that box.go does not
-// narrow by, a rule that is read as less than it
-// says (what has no model must be an error in a chain of ours, and opaque in
-// anybody else's), a condition with an effect that is asked out of order, a
-// share that is rounded, a field that an index's key assumes but a rule before
-// can change, patience with what svcc itself wrote, and text of a name that is not held to plain characters before
-// it is printed.
+// When reviewing a change here, look for: a rule that is read as less than it says
+// (what has no model must be an error in a chain of ours, and opaque in anybody
+// else's), and patience with what svcc itself wrote.
 package iptables

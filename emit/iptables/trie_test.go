@@ -90,11 +90,8 @@ func TestBorders(t *testing.T) {
 }
 
 func matchText(ms []rule.Match) string {
-	var b []byte
-	for _, m := range ms {
-		b = m.AppendTo(b)
-	}
-	return strings.TrimSpace(string(b))
+	b, _ := rule.Append(nil, &rule.Rule{Matches: ms})
+	return strings.TrimSpace(strings.TrimPrefix(string(b), "-A "))
 }
 
 func TestBranchMatches(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"svcc/ir/eval"
 )
 
-// condKind is a kind of condition. To model another match, add a kind, a row
+// CondKind is a kind of condition. To model another match, add a kind, a row
 // in modules and a case in walk.holds.
 type CondKind uint8
 
@@ -39,7 +39,7 @@ const (
 	CondNever                // what no packet of ours does
 )
 
-// condition is one thing that must hold for a rule to match.
+// Cond is one thing that must hold for a rule to match.
 type Cond struct {
 	Kind CondKind
 	Not  bool
@@ -50,7 +50,7 @@ type Cond struct {
 // wideMask is an IPv6 address and mask.
 type wideMask struct{ addr, mask ip }
 
-// portRange is one entry of -m multiport.
+// PortRange is one entry of -m multiport.
 type PortRange struct{ Lo, Hi uint16 }
 
 // The sides of condPorts.
@@ -85,7 +85,7 @@ var stateBits = [...]uint32{
 	eval.Expected: StateRelated, eval.Untracked: StateUntracked,
 }
 
-// nameID numbers a name, from 1.
+// NameID numbers a name, from 1.
 func (rs *Ruleset) NameID(s string) uint32 {
 	if len(rs.names) == 0 {
 		rs.names = append(rs.names, "")
@@ -102,12 +102,12 @@ func (rs *Ruleset) NameID(s string) uint32 {
 	return id
 }
 
-// within is a condition of a kind that asks for an address's first bits.
+// Within is a condition of a kind that asks for an address's first bits.
 func (rs *Ruleset) Within(k CondKind, a netip.Addr, bits int) Cond {
 	return rs.bitwise(k, ipOf(a), maskOf(rs.Family, bits))
 }
 
-// masked is a condition of a kind that asks for those bits of an address that a mask,
+// Masked is a condition of a kind that asks for those bits of an address that a mask,
 // which may have holes, covers.
 func (rs *Ruleset) Masked(k CondKind, a, mask netip.Addr) Cond {
 	return rs.bitwise(k, ipOf(a), ipOf(mask))

@@ -54,7 +54,7 @@ func (w *Walker) walked(chain int32) bool {
 	return c.Table == "filter" || c.Table == "nat" && !(c.Builtin && c.Name == "INPUT")
 }
 
-// reachable tells of each chain whether a built-in one leads to it.
+// Reachable tells of each chain whether a built-in one leads to it.
 func (w *Walker) Reachable() []bool {
 	reached := make([]bool, len(w.rs.Chains))
 	var todo []int32

@@ -9,7 +9,7 @@ import (
 	"svcc/ir/eval"
 )
 
-// ruleset is what iptables-restore text or an iptables-save dump says, for one
+// Ruleset is what iptables-restore text or an iptables-save dump says, for one
 // family. It is flat: rules of a chain lie side by side in one slice, and what
 // rules refer to lies in slices too, so that 150,000 rules cost a few large
 // allocations.
@@ -30,7 +30,7 @@ type Ruleset struct {
 	Dump     bool // what a node has, of whatever programs; see parse_dump.go
 }
 
-// parsedChain is a chain of one table, or a place for one that was deleted.
+// Chain is a chain of one table, or a place for one that was deleted.
 type Chain struct {
 	Table    string
 	Name     string
@@ -42,7 +42,7 @@ type Chain struct {
 	Refs     int32        // jumps to it
 }
 
-// parsedRule is one rule.
+// Rule is one rule.
 type Rule struct {
 	Text        string // as written, from -A on
 	Line        int32
@@ -55,6 +55,7 @@ type Rule struct {
 	Value, Mask uint32
 }
 
+// Flags are what a reader knows of a rule beside its words.
 type Flags uint8
 
 const (
@@ -77,9 +78,10 @@ const (
 // differ by flavour; none of our layouts comes near.
 const maxDepth = 64
 
+// Jumps says that a rule leads to another chain (Rule.Target).
 func (r *Rule) Jumps() bool { return r.Do == DoJump || r.Do == DoGoto }
 
-// order puts each chain's rules side by side: those that came by -I first, the
+// Order puts each chain's rules side by side: those that came by -I first, the
 // last one on top.
 func (rs *Ruleset) Order() {
 	first := int32(0)
@@ -106,13 +108,13 @@ func (rs *Ruleset) Order() {
 	rs.Rules = out
 }
 
-// rulesOf are a chain's rules.
+// RulesOf are a chain's rules.
 func (rs *Ruleset) RulesOf(chain int32) []Rule {
 	c := &rs.Chains[chain]
 	return rs.Rules[c.first : c.first+c.N]
 }
 
-// circles is an error where a way leads in a circle, or deeper than chains may lie.
+// Circles is an error where a way leads in a circle, or deeper than chains may lie.
 func (rs *Ruleset) Circles() error {
 	d := depths{rs: rs, depth: make([]int32, len(rs.Chains))}
 	for c := range rs.Chains {
@@ -162,6 +164,7 @@ func (d *depths) visit(chain, above int32) error {
 func (r *Rule) error(err error) error {
 	return fmt.Errorf("line %d: %s: %w", r.Line, emit.Quote(r.Text), err)
 }
+// Builtin is the built-in chain of a table by its name; -1 for none.
 func (rs *Ruleset) Builtin(table, name string) int32 {
 	for i := range rs.Chains {
 		if c := &rs.Chains[i]; c.Builtin && c.Table == table && c.Name == name {
@@ -175,7 +178,7 @@ func (rs *Ruleset) condsOf(r *Rule) []Cond {
 	return rs.Conds[r.First : r.First+int32(r.N)]
 }
 
-// verb is what a rule does to a packet that it matches.
+// Verb is what a rule does to a packet that it matches.
 type Verb uint8
 
 const (

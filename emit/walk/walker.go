@@ -11,7 +11,7 @@ import (
 	"svcc/ir/eval"
 )
 
-// walker sends packets through a ruleset as the kernel would.
+// Walker sends packets through a ruleset as the kernel would.
 //
 // A packet that comes in meets nat PREROUTING and then, by where its
 // destination is, filter INPUT, or filter FORWARD and nat POSTROUTING. One
@@ -243,7 +243,7 @@ func (k *walk) listsOf(to netip.AddrPort) []uint32 {
 	return out
 }
 
-// lateJump is a jump that comes after other jumps of ours in its built-in chain, where
+// LateJump is a jump that comes after other jumps of ours in its built-in chain, where
 // either order is an ordinary node's.
 type LateJump struct {
 	Chain    int32

@@ -33,12 +33,13 @@ func (w *Walker) holds(at *way) func(eval.Packet, netip.AddrPort, eval.Host) boo
 	}
 }
 
-// asked asks single conditions about a packet.
+// Asked asks single conditions about a packet.
 type Asked struct {
 	walk  walk
 	state state
 }
 
+// Ask has conditions asked about a packet as it comes to its first hook.
 func (w *Walker) Ask(p eval.Packet, h eval.Host) *Asked {
 	return &Asked{walk{w: w, packet: p, host: w.on(h)}, state{
 		src: ipOf(p.Src.Addr()), dst: ipOf(p.Dst.Addr()), to: p.Dst,
@@ -46,10 +47,10 @@ func (w *Walker) Ask(p eval.Packet, h eval.Host) *Asked {
 	}}
 }
 
-// holds asks a condition that changes nothing, without its negation.
+// Holds asks a condition that changes nothing, without its negation.
 func (a *Asked) Holds(c *Cond) bool { return a.walk.holds(&a.state, c) }
 
-// mark does what a rule does to the packet's mark.
+// Mark does what a rule does to the packet's mark.
 func (a *Asked) Mark(r *Rule) { a.state.setMark(r.Value, r.Mask) }
 
 // goes says whether a packet takes one step of a way.

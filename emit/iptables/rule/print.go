@@ -38,17 +38,17 @@ func AppendTable(b []byte, t *Table) ([]byte, error) {
 func Append(b []byte, r *Rule) ([]byte, error) {
 	b = append(append(b, "-A "...), r.Chain...)
 	for _, m := range r.Early {
-		b = m.AppendTo(b)
+		b = m.appendTo(b)
 	}
 	b, err := appendComment(b, r.Comment)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range r.Matches {
-		b = m.AppendTo(b)
+		b = m.appendTo(b)
 	}
 	if r.Action != nil {
-		b = r.Action.AppendTo(b)
+		b = r.Action.appendTo(b)
 	}
 	return append(b, '\n'), nil
 }

@@ -9,7 +9,7 @@ import (
 	"svcc/ir"
 )
 
-// rule is one -A line. Values are typed until they are printed, so that no text
+// Rule is one -A line. Values are typed until they are printed, so that no text
 // can hold more than one rule.
 type Rule struct {
 	Chain   string
@@ -19,14 +19,13 @@ type Rule struct {
 	Action  Action  // nil: the rule does nothing but carry a comment
 }
 
-// match is a condition, action what a rule does; both print their arguments
-// with a blank before them.
-type (
-	Match  interface{ AppendTo([]byte) []byte }
-	Action interface{ AppendTo([]byte) []byte }
-)
+// Match is a condition. It prints its arguments with a blank before them.
+type Match interface{ appendTo([]byte) []byte }
 
-// address is -s or -d; a whole prefix prints its length, a host does not.
+// Action is what a rule does; it prints as a Match does.
+type Action interface{ appendTo([]byte) []byte }
+
+// Address is -s or -d; a whole prefix prints its length, a host does not.
 type Address struct {
 	Flag   string
 	Not    bool
@@ -34,18 +33,29 @@ type Address struct {
 	host   bool
 }
 
+// Source asks for a source in a range.
 func Source(p netip.Prefix) Address    { return Address{Flag: "-s", Prefix: p} }
+
+// SourceNot asks for a source outside a range.
 func SourceNot(p netip.Prefix) Address { return Address{Flag: "-s", Prefix: p, Not: true} }
+
+// SourceHost asks for one source.
 func SourceHost(a netip.Addr) Address {
 	return Address{Flag: "-s", Prefix: netip.PrefixFrom(a, a.BitLen()), host: true}
 }
+
+// Destination asks for a destination in a range.
 func Destination(p netip.Prefix) Address    { return Address{Flag: "-d", Prefix: p} }
+
+// DestinationNot asks for a destination outside a range.
 func DestinationNot(p netip.Prefix) Address { return Address{Flag: "-d", Prefix: p, Not: true} }
+
+// DestinationHost asks for one destination.
 func DestinationHost(a netip.Addr) Address {
 	return Address{Flag: "-d", Prefix: netip.PrefixFrom(a, a.BitLen()), host: true}
 }
 
-func (m Address) AppendTo(b []byte) []byte {
+func (m Address) appendTo(b []byte) []byte {
 	b = appendNot(b, m.Not)
 	b = append(append(append(b, ' '), m.Flag...), ' ')
 	if m.host {
@@ -61,18 +71,18 @@ func appendNot(b []byte, not bool) []byte {
 	return b
 }
 
-// protocol is -m tcp -p tcp, which --dport needs.
+// Protocol is -m tcp -p tcp, which --dport needs.
 type Protocol ir.Protocol
 
-func (m Protocol) AppendTo(b []byte) []byte {
+func (m Protocol) appendTo(b []byte) []byte {
 	p := ir.Protocol(m).String()
 	return append(append(append(append(b, " -m "...), p...), " -p "...), p...)
 }
 
-// port is --dport.
+// Port is --dport.
 type Port uint16
 
-func (m Port) AppendTo(b []byte) []byte {
+func (m Port) appendTo(b []byte) []byte {
 	return strconv.AppendUint(append(b, " --dport "...), uint64(m), 10)
 }
 
@@ -82,7 +92,7 @@ type local struct {
 	not  bool
 }
 
-func (m local) AppendTo(b []byte) []byte {
+func (m local) appendTo(b []byte) []byte {
 	b = append(appendNot(append(b, " -m addrtype"...), m.not), " --"...)
 	return append(append(b, m.side...), "-type LOCAL"...)
 }
@@ -93,33 +103,33 @@ var (
 	DestinationLocal = local{side: "dst"}
 )
 
-// input is the interface of entry; iptables reads a trailing + as "starts with".
+// Input is the interface of entry; iptables reads a trailing + as "starts with".
 type Input struct {
 	Not  bool
 	Name string
 }
 
-func (m Input) AppendTo(b []byte) []byte {
+func (m Input) appendTo(b []byte) []byte {
 	return append(append(appendNot(b, m.Not), " -i "...), m.Name...)
 }
 
-// states are connection-tracking states.
+// States are connection-tracking states.
 type States struct {
 	Not  bool
 	List string
 }
 
-func (m States) AppendTo(b []byte) []byte {
+func (m States) appendTo(b []byte) []byte {
 	return append(append(appendNot(append(b, " -m conntrack"...), m.Not), " --ctstate "...), m.List...)
 }
 
-// wasTo asks for the destination before nat rewrote it.
+// WasTo asks for the destination before nat rewrote it.
 type WasTo struct {
 	Prefix                netip.Prefix
 	ExceptLow, ExceptHigh uint16
 }
 
-func (m WasTo) AppendTo(b []byte) []byte {
+func (m WasTo) appendTo(b []byte) []byte {
 	b = append(b, " -m conntrack --ctorigdst "...)
 	b = m.Prefix.AppendTo(b)
 	if m.ExceptLow == 0 {
@@ -128,17 +138,17 @@ func (m WasTo) AppendTo(b []byte) []byte {
 	return appendPortRange(append(b, " ! --ctorigdstport "...), m.ExceptLow, m.ExceptHigh)
 }
 
-// marked asks whether a bit of the mark is set.
+// Marked asks whether a bit of the mark is set.
 type Marked struct {
 	Not bool
 	Bit uint32
 }
 
-func (m Marked) AppendTo(b []byte) []byte {
+func (m Marked) appendTo(b []byte) []byte {
 	return fmt.Appendf(appendNot(append(b, " -m mark"...), m.Not), " --mark 0x%08x/0x%08x", m.Bit, m.Bit)
 }
 
-// share holds for part packets of so many, at random. Ten digits are more than
+// Share holds for part packets of so many, at random. Ten digits are more than
 // the kernel's 31 bits tell apart for up to 50,000 endpoints.
 type Share struct {
 	Part, Of int
@@ -153,7 +163,7 @@ const (
 	Brief                // without zeros that say nothing, options cut as getopt_long(3) allows
 )
 
-func (m Share) AppendTo(b []byte) []byte {
+func (m Share) appendTo(b []byte) []byte {
 	option := " -m statistic --mode random --probability "
 	if m.Style == Brief {
 		option = " -m statistic --mode random --prob "
@@ -165,20 +175,20 @@ func (m Share) AppendTo(b []byte) []byte {
 	return b
 }
 
-// seen asks whether a list holds the client, younger than so many seconds.
+// Seen asks whether a list holds the client, younger than so many seconds.
 type Seen struct {
 	List    string
 	Seconds int
 }
 
-func (m Seen) AppendTo(b []byte) []byte {
+func (m Seen) appendTo(b []byte) []byte {
 	return fmt.Appendf(b, " -m recent --name %s --rcheck --seconds %d --reap", m.List, m.Seconds)
 }
 
-// remember enters the client into a list; it always holds.
+// Remember enters the client into a list; it always holds.
 type Remember string
 
-func (m Remember) AppendTo(b []byte) []byte {
+func (m Remember) appendTo(b []byte) []byte {
 	return append(append(append(b, " -m recent --name "...), m...), " --set"...)
 }
 
@@ -186,16 +196,16 @@ func (m Remember) AppendTo(b []byte) []byte {
 // parts.
 type Set struct{ Name, Sides string }
 
-// AppendTo implements Match.
-func (m Set) AppendTo(b []byte) []byte {
+// appendTo implements Match.
+func (m Set) appendTo(b []byte) []byte {
 	return append(append(append(append(b, " -m set --match-set "...), m.Name...), ' '), m.Sides...)
 }
 
 // Served asks whether a virtual server has the packet.
 type Served struct{ Not bool }
 
-// AppendTo implements Match.
-func (m Served) AppendTo(b []byte) []byte {
+// appendTo implements Match.
+func (m Served) appendTo(b []byte) []byte {
 	return append(appendNot(append(b, " -m ipvs"...), m.Not), " --ipvs"...)
 }
 
@@ -205,15 +215,15 @@ type ServedAt struct {
 	Protocol ir.Protocol
 }
 
-// AppendTo implements Match.
-func (m ServedAt) AppendTo(b []byte) []byte {
+// appendTo implements Match.
+func (m ServedAt) appendTo(b []byte) []byte {
 	return fmt.Appendf(b, " -m ipvs --vaddr %s --vproto %s --vport %d", m.At.Addr(), m.Protocol, m.At.Port())
 }
 
-// jump goes to a chain or a built-in target without arguments.
+// Jump goes to a chain or a built-in target without arguments.
 type Jump string
 
-func (a Jump) AppendTo(b []byte) []byte { return append(append(b, " -j "...), a...) }
+func (a Jump) appendTo(b []byte) []byte { return append(append(b, " -j "...), a...) }
 
 // DNAT rewrites the destination.
 type DNAT struct {
@@ -221,7 +231,7 @@ type DNAT struct {
 	Style Style
 }
 
-func (a DNAT) AppendTo(b []byte) []byte {
+func (a DNAT) appendTo(b []byte) []byte {
 	option := " -j DNAT --to-destination "
 	if a.Style == Brief {
 		option = " -j DNAT --to "
@@ -229,20 +239,20 @@ func (a DNAT) AppendTo(b []byte) []byte {
 	return a.To.AppendTo(append(b, option...))
 }
 
-// setMark changes one bit of the mark: op is "or" or "xor".
+// SetMark changes one bit of the mark: op is "or" or "xor".
 type SetMark struct {
 	Op  string
 	Bit uint32
 }
 
-func (a SetMark) AppendTo(b []byte) []byte {
+func (a SetMark) appendTo(b []byte) []byte {
 	return fmt.Appendf(b, " -j MARK --%s-mark 0x%08x", a.Op, a.Bit)
 }
 
-// masquerade rewrites the source to the node's address.
+// Masquerade rewrites the source to the node's address.
 type Masquerade struct{}
 
-func (Masquerade) AppendTo(b []byte) []byte { return append(b, " -j MASQUERADE --random-fully"...) }
+func (Masquerade) appendTo(b []byte) []byte { return append(b, " -j MASQUERADE --random-fully"...) }
 
 // The targets without arguments.
 const (
@@ -252,17 +262,17 @@ const (
 	Return = Jump("RETURN")
 )
 
-// protocolOnly is -p without its module, for rules that ask no port.
+// ProtocolOnly is -p without its module, for rules that ask no port.
 type ProtocolOnly ir.Protocol
 
-func (m ProtocolOnly) AppendTo(b []byte) []byte {
+func (m ProtocolOnly) appendTo(b []byte) []byte {
 	return append(append(b, " -p "...), ir.Protocol(m).String()...)
 }
 
-// ports is --dport with a first and a last port.
+// Ports is --dport with a first and a last port.
 type Ports struct{ Low, High uint16 }
 
-func (m Ports) AppendTo(b []byte) []byte {
+func (m Ports) appendTo(b []byte) []byte {
 	return appendPortRange(append(b, " --dport "...), m.Low, m.High)
 }
 
@@ -274,26 +284,26 @@ func appendPortRange(b []byte, low, high uint16) []byte {
 	return strconv.AppendUint(append(b, ':'), uint64(high), 10)
 }
 
-// masked is -s or -d with a mask that may have holes.
+// Masked is -s or -d with a mask that may have holes.
 type Masked struct {
 	Flag        string
 	Value, Mask netip.Addr
 }
 
-func (m Masked) AppendTo(b []byte) []byte {
+func (m Masked) appendTo(b []byte) []byte {
 	b = append(append(append(b, ' '), m.Flag...), ' ')
 	return m.Mask.AppendTo(append(m.Value.AppendTo(b), '/'))
 }
 
-// update asks as seen does and, where it holds, renews the client's time.
+// Update asks as seen does and, where it holds, renews the client's time.
 type Update Seen
 
-func (m Update) AppendTo(b []byte) []byte {
+func (m Update) appendTo(b []byte) []byte {
 	return fmt.Appendf(b, " -m recent --name %s --update --seconds %d --reap", m.List, m.Seconds)
 }
 
-// goTo goes to a chain; what falls off its end, or returns, comes back to the
+// GoTo goes to a chain; what falls off its end, or returns, comes back to the
 // rule after the last jump.
 type GoTo string
 
-func (a GoTo) AppendTo(b []byte) []byte { return append(append(b, " -g "...), a...) }
+func (a GoTo) appendTo(b []byte) []byte { return append(append(b, " -g "...), a...) }

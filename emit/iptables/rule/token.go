@@ -2,13 +2,13 @@ package rule
 
 import "strings"
 
-// token is one word of a rule. Words in quotes are never options.
+// Token is one word of a rule. Words in quotes are never options.
 type Token struct {
 	Text   string
 	Quoted bool
 }
 
-// tokenize splits a line as iptables-restore does: at blanks and tabs outside
+// Tokenize splits a line as iptables-restore does: at blanks and tabs outside
 // double quotes; a backslash within quotes takes the next byte as it is; the
 // closing quote ends the word. It appends to toks and reports whether every
 // quote was closed. Words without escapes share the line's memory.

@@ -13,7 +13,7 @@ var ProtocolNames = map[string]uint32{
 	"gre": 47, "esp": 50, "ah": 51, "vrrp": 112, "udplite": 136, "dccp": 33, "ospf": 89, "pim": 103,
 }
 
-// parseNumber reads an unsigned number as strtoul does: 0x is hexadecimal and a
+// ParseNumber reads an unsigned number as strtoul does: 0x is hexadecimal and a
 // leading 0 octal.
 func ParseNumber(s string) (uint32, bool) {
 	base := 10
@@ -26,7 +26,7 @@ func ParseNumber(s string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// parseMasked reads "VALUE[/MASK]".
+// ParseMasked reads "VALUE[/MASK]".
 func ParseMasked(s string) (value, mask uint32, ok bool) {
 	v, m, has := strings.Cut(s, "/")
 	if value, ok = ParseNumber(v); !ok {
@@ -39,7 +39,7 @@ func ParseMasked(s string) (value, mask uint32, ok bool) {
 	return value, mask, ok
 }
 
-// parsePorts reads "N", "N:M", ":M" or "N:". Port names have no model.
+// ParsePorts reads "N", "N:M", ":M" or "N:". Port names have no model.
 func ParsePorts(s string) (lo, hi uint16, ok bool) {
 	a, b, isRange := strings.Cut(s, ":")
 	if !isRange {
@@ -62,7 +62,7 @@ var StateNames = map[string]uint32{
 	"UNTRACKED": walk.StateUntracked, "SNAT": walk.StateSNAT, "DNAT": walk.StateDNAT,
 }
 
-// isCounters says whether a word is "[packets:bytes]".
+// IsCounters says whether a word is "[packets:bytes]".
 func IsCounters(s string) bool {
 	if len(s) < 5 || s[0] != '[' || s[len(s)-1] != ']' {
 		return false
@@ -71,6 +71,7 @@ func IsCounters(s string) bool {
 	return ok && IsNumber(a) && IsNumber(b)
 }
 
+// IsNumber says whether a word has digits alone.
 func IsNumber(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] < '0' || s[i] > '9' {

@@ -139,12 +139,12 @@ func termNamed(terms []Term, name string) *Term {
 
 func always(string) bool { return true }
 
-// wholeAddress is the --mask of recent that keeps single addresses apart.
+// WholeAddress is the --mask of recent that keeps single addresses apart.
 func WholeAddress(v string) bool {
 	return v == "255.255.255.255" || v == "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
 }
 
-// portUnreachable is the --reject-with that a REJECT has without one.
+// PortUnreachable is the --reject-with that a REJECT has without one.
 func PortUnreachable(v string) bool {
 	return v == "icmp-port-unreachable" || v == "icmp6-port-unreachable" || v == "port-unreach"
 }
