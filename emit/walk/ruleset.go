@@ -21,7 +21,7 @@ type Ruleset struct {
 	wide     []wideMask       // IPv6 addresses with masks, of condSrc6 and condDst6
 	Dests    []netip.AddrPort // of doDNAT; without port 0, without address invalid
 	Shares   []eval.Share     // of condStatistic
-	Ranges   []PortRange      // of condMultiport
+	Ranges   []PortRange      // of CondPorts
 	names    []string         // interfaces and recent lists
 	nameIDs  map[string]uint32
 	Troubles []string // why rules are opaque
@@ -65,7 +65,7 @@ const (
 	// flagOpaque is a foreign rule that has a match or target without a model.
 	FlagOpaque
 	FlagInserted
-	// flagLeadsOn is a rule for which ruleset.leadsOn holds.
+	// flagLeadsOn is a rule for which leadsOn holds.
 	flagLeadsOn
 	// flagFurniture is a rule that is there whatever the Services are.
 	FlagFurniture
@@ -164,6 +164,7 @@ func (d *depths) visit(chain, above int32) error {
 func (r *Rule) error(err error) error {
 	return fmt.Errorf("line %d: %s: %w", r.Line, emit.Quote(r.Text), err)
 }
+
 // Builtin is the built-in chain of a table by its name; -1 for none.
 func (rs *Ruleset) Builtin(table, name string) int32 {
 	for i := range rs.Chains {

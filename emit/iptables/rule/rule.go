@@ -34,7 +34,7 @@ type Address struct {
 }
 
 // Source asks for a source in a range.
-func Source(p netip.Prefix) Address    { return Address{Flag: "-s", Prefix: p} }
+func Source(p netip.Prefix) Address { return Address{Flag: "-s", Prefix: p} }
 
 // SourceNot asks for a source outside a range.
 func SourceNot(p netip.Prefix) Address { return Address{Flag: "-s", Prefix: p, Not: true} }
@@ -45,7 +45,7 @@ func SourceHost(a netip.Addr) Address {
 }
 
 // Destination asks for a destination in a range.
-func Destination(p netip.Prefix) Address    { return Address{Flag: "-d", Prefix: p} }
+func Destination(p netip.Prefix) Address { return Address{Flag: "-d", Prefix: p} }
 
 // DestinationNot asks for a destination outside a range.
 func DestinationNot(p netip.Prefix) Address { return Address{Flag: "-d", Prefix: p, Not: true} }
