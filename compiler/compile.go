@@ -84,7 +84,7 @@ func (r *Result) frontEnd(o Options) []*ir.Program {
 		validate.Defaults(set)
 		checked := validate.Check(set, validate.Options{
 			Families: o.Families, Node: options.Node, NodeIPs: slices.Concat(options.NodeIPs, o.LocalAddrs),
-			ServiceCIDRs: o.ServiceCIDRs, Virtual: o.Mode.Facts.BindsAddresses, Strict: o.Strict,
+			ServiceCIDRs: o.ServiceCIDRs, Facts: o.Mode.Facts, Strict: o.Strict,
 			StrictARP: options.Virtual != nil && options.Virtual.StrictARP, Pods: podRanges(options),
 		})
 		found = append(found, checked.Diagnostics...)

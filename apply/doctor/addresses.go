@@ -21,7 +21,7 @@ func (x *examination) borne() Finding {
 		return Finding{ID: id, State: Fail, Text: oneLine(err.Error()), Todo: "ip link delete " + spec.Link + ", or give it another name"}
 	case !there:
 		return ok(id, "there is no "+spec.Link+"; svcc apply makes it")
-	case x.recorded() != modeIPVS:
+	case !x.served():
 		return Finding{ID: id, State: Warn, Text: fmt.Sprintf("%s is there with %d addresses, and svcc has no record of it: another program left it, as kube-proxy", spec.Link, len(have)),
 			Todo: "stop what made it; then svcc apply --take-over makes it svcc's, and svcc remove takes it away"}
 	}
@@ -77,7 +77,7 @@ func (x *examination) elsewhere() Finding {
 	for _, p := range x.Programs {
 		for _, a := range frontends(p) {
 			link, there := at[a]
-			switch bears := p.Options.Virtual == nil || p.Options.Virtual.Bears(a); {
+			switch bears := !slices.Contains(p.Options.Own(), a); {
 			case bears && there:
 				both = append(both, fmt.Sprintf("%s (%s)", a, link))
 			case !bears && !there:

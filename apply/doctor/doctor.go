@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"svcc/apply/ipvs"
 	"svcc/apply/sysctl"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -39,25 +41,28 @@ type Finding struct {
 type Check struct {
 	ID, Doc string
 	run     func(*examination) []Finding
-	virtual bool // only in IPVS mode
+	only    func(*ir.Facts) bool // of modes: those for which it holds; nil for all
 }
+
+// binding are modes in which the node bears service addresses for virtual servers.
+func binding(f *ir.Facts) bool { return f.BindsAddresses }
 
 // Checks are all checks in the order in which they run.
 var Checks = []Check{
-	{"tools", "iptables-restore, iptables-save and their IPv6 twins are there, of one flavour and a version that works", tools, false},
-	{"flavours", "no kube-proxy rules are left in the other flavour of iptables, where they would steer packets too", flavours, false},
-	{"modes", "nothing of another mode is left, whose virtual servers or rules would steer packets too", modes, false},
-	{"capabilities", "this process may change rules (CAP_NET_ADMIN, CAP_NET_RAW) and try them apart (CAP_SYS_ADMIN)", capabilities, false},
-	{"kernel", "each kind of rule that svcc writes can be loaded; names the module that is missing", kernel, false},
-	{"ipvs", "IPVS mode: ip_vs, the schedulers, dummy devices and rules that ask for virtual servers are there; names the module that is missing", virtualServers, true},
-	{"sets", "IPVS mode: ipset is there, each type of set, and rules that ask them; names the module that is missing", sets, true},
-	{"conntrack", "stale UDP flows can be deleted (nf_conntrack_netlink)", flowTable, false},
-	{"policies", "no chain outside svcc's drops by policy what Services let through", policies, false},
-	{"sysctl", "forwarding, localhost node ports, bridges, connection tracking, virtual servers and reverse-path filters are set as the rules expect", sysctls, false},
-	{"addresses", "IPVS mode: the node bears service addresses on kube-ipvs0, which is svcc's, and not on other interfaces", addresses, true},
-	{"affinity", "session affinity can remember enough clients (xt_recent ip_list_tot)", affinity, false},
-	{"kube-proxy", "no kube-proxy runs that would write its own rules", kubeProxy, false},
-	{"state", "the state directory can be used, and no run was interrupted", stateDir, false},
+	{"tools", "iptables-restore, iptables-save and their IPv6 twins are there, of one flavour and a version that works", tools, nil},
+	{"flavours", "no kube-proxy rules are left in the other flavour of iptables, where they would steer packets too", flavours, nil},
+	{"modes", "nothing of another mode is left, whose virtual servers or rules would steer packets too", modes, nil},
+	{"capabilities", "this process may change rules (CAP_NET_ADMIN, CAP_NET_RAW) and try them apart (CAP_SYS_ADMIN)", capabilities, nil},
+	{"kernel", "each kind of rule that svcc writes can be loaded; names the module that is missing", kernel, nil},
+	{"ipvs", "IPVS mode: ip_vs, the schedulers, dummy devices and rules that ask for virtual servers are there; names the module that is missing", virtualServers, binding},
+	{"sets", "IPVS mode: ipset is there, each type of set, and rules that ask them; names the module that is missing", sets, binding},
+	{"conntrack", "stale UDP flows can be deleted (nf_conntrack_netlink)", flowTable, nil},
+	{"policies", "no chain outside svcc's drops by policy what Services let through", policies, nil},
+	{"sysctl", "forwarding, localhost node ports, bridges, connection tracking, virtual servers and reverse-path filters are set as the rules expect", sysctls, nil},
+	{"addresses", "IPVS mode: the node bears service addresses on kube-ipvs0, which is svcc's, and not on other interfaces", addresses, binding},
+	{"affinity", "session affinity can remember enough clients (xt_recent ip_list_tot)", affinity, nil},
+	{"kube-proxy", "no kube-proxy runs that would write its own rules", kubeProxy, nil},
+	{"state", "the state directory can be used, and no run was interrupted", stateDir, nil},
 }
 
 // Doctor examines a node.
@@ -68,9 +73,8 @@ type Doctor struct {
 	// Programs are what the node is to do, for what depends on it; nil if that
 	// is not known.
 	Programs []*ir.Program
-	// Mode is what the node is to be in, as rulesets name it: "ipvs", or else
-	// iptables mode.
-	Mode string
+	// Mode is what the node is to be in; nil for the usual one.
+	Mode *mode.Mode
 	// Schedulers are to be there in IPVS mode, beside those that Programs name.
 	Schedulers []string
 	// InForce is the ruleset that the record says is in force; nil for none.
@@ -105,12 +109,15 @@ func (d *Doctor) Examine(ctx context.Context) []Finding {
 	x := &examination{Doctor: &seen, ctx: ctx, versions: map[ir.Family]iptables.Version{}}
 	var out []Finding
 	for _, c := range Checks {
-		if !c.virtual || d.Mode == modeIPVS {
+		if c.only == nil || c.only(x.facts()) {
 			out = append(out, c.run(x)...)
 		}
 	}
 	return out
 }
+
+// facts are those of the mode that the node is to be in.
+func (d *Doctor) facts() *ir.Facts { return cmp.Or(d.Mode, mode.Default).Facts }
 
 // Fix sets the settings that findings named, and returns what they were before.
 func (d *Doctor) Fix(findings []Finding) ([]sysctl.Saved, error) {

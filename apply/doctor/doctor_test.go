@@ -19,6 +19,7 @@ import (
 	"svcc/apply/doctor"
 	"svcc/apply/ipvs"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -343,7 +344,7 @@ func TestFixSetsWhatWasNamed(t *testing.T) {
 func TestFindingsBelongToChecks(t *testing.T) {
 	n := healthy(t)
 	used := map[string]bool{}
-	for _, n.Mode = range []string{"", "ipvs"} {
+	for _, n.Mode = range []*mode.Mode{nil, mode.IPVS} {
 		for _, f := range n.Examine(context.Background()) {
 			id, _, _ := strings.Cut(f.ID, ".")
 			used[id] = true

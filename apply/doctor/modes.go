@@ -10,12 +10,13 @@ import (
 	"svcc/emit"
 	rules "svcc/emit/iptables"
 	spec "svcc/emit/ipvs"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
 // modes looks for what is left of the mode that the node is not in.
 func modes(x *examination) []Finding {
-	if x.Mode != modeIPVS {
+	if !x.facts().BindsAddresses {
 		return []Finding{x.serversLeft()}
 	}
 	var out []Finding
@@ -28,12 +29,18 @@ func modes(x *examination) []Finding {
 	return out
 }
 
-// recorded is the mode that is in force by the record; "" for none.
-func (x *examination) recorded() string {
+// recorded is the mode that is in force by the record; nil for none.
+func (x *examination) recorded() *mode.Mode {
 	if x.InForce == nil {
-		return ""
+		return nil
 	}
-	return x.InForce.Head.Mode
+	return mode.Named(x.InForce.Head.Mode)
+}
+
+// served says that virtual servers are in force by the record.
+func (x *examination) served() bool {
+	m := x.recorded()
+	return m != nil && m.Facts.BindsAddresses
 }
 
 // promised are the Programs of the ruleset in force, as far as they can be read.
@@ -48,7 +55,7 @@ func (x *examination) promised() []*ir.Program {
 // serversLeft looks for virtual servers beside iptables mode.
 func (x *examination) serversLeft() Finding {
 	const id = "modes"
-	if x.recorded() == modeIPVS {
+	if x.served() {
 		return ok(id, "IPVS mode is in force; svcc apply --mode iptables ends it")
 	}
 	there, addresses, err := x.Kernel.Link()
@@ -77,7 +84,7 @@ func (x *examination) serversLeft() Finding {
 // them, for the views of pods and the node, are part of the ruleset.
 func (x *examination) rulesLeft(f ir.Family) Finding {
 	id := "modes." + f.String()
-	if x.recorded() == "iptables" {
+	if x.recorded() != nil && !x.served() {
 		return ok(id, "iptables mode is in force; svcc apply --mode ipvs ends it")
 	}
 	text, err := x.saved(f, "nat")

@@ -75,7 +75,7 @@ func affinity(x *examination) []Finding {
 	const id, few = "affinity", 100 // the kernel's default
 	sticky := slices.ContainsFunc(x.Programs, func(p *ir.Program) bool {
 		return slices.ContainsFunc(p.Services, func(s *ir.ServicePort) bool {
-			return s.AffinitySeconds > 0 && (x.Mode != modeIPVS || localOutside(s))
+			return s.AffinitySeconds > 0 && (x.facts().RemembersPerEndpoint || localOutside(s))
 		})
 	})
 	if !sticky {

@@ -43,7 +43,7 @@ func (x *examination) iptablesPolicy(f ir.Family) Finding {
 		return ok(id, "the built-in chains of filter accept by policy")
 	}
 	tool := iptables.Flavour("")(f, "")
-	if x.Mode == modeIPVS {
+	if x.facts().BindsAddresses {
 		return virtualPolicy(id, tool, f, chains)
 	}
 	return Finding{ID: id, State: Warn, Text: fmt.Sprintf("%s drop by policy: new flows of Services that are not masqueraded, as from pods or with policy Local, pass only where another rule accepts them", strings.Join(chains, ", ")),
@@ -99,7 +99,7 @@ func (x *examination) nftPolicies() Finding {
 		return ok(id, "no other table of nftables drops by policy")
 	}
 	todo := "accept there what Services need: in forward the pods' and Services' flows, in input the node ports; see who owns the table (firewalld, nftables.service)"
-	if x.Mode == modeIPVS {
+	if x.facts().BindsAddresses {
 		todo = "accept there what Services need: in IPVS mode all that comes for them passes input and leaves by output, and answers pass forward; see who owns the table (firewalld, nftables.service)"
 	}
 	return Finding{ID: id, State: Warn, Text: "these drop by policy what no rule of their own accepts, whatever iptables accepts: " + strings.Join(chains, ", "),

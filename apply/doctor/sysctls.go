@@ -22,7 +22,7 @@ func sysctls(x *examination) []Finding {
 		}
 	}
 	out = append(out, x.localnet(), x.liberal(), x.reversePath())
-	if x.Mode == modeIPVS {
+	if x.facts().BindsAddresses {
 		out = append(out, x.virtualSettings()...)
 	}
 	return out
@@ -31,7 +31,7 @@ func sysctls(x *examination) []Finding {
 // virtualSettings are those that only virtual servers need. svcc apply sets
 // them: until it has, it is no fault that they are not.
 func (x *examination) virtualSettings() []Finding {
-	programs := slices.DeleteFunc(slices.Clone(x.Programs), func(p *ir.Program) bool { return p.Options.Virtual == nil })
+	programs := slices.DeleteFunc(slices.Clone(x.Programs), func(p *ir.Program) bool { return !p.Options.Facts().BindsAddresses })
 	if len(programs) == 0 {
 		programs = []*ir.Program{{Family: ir.IPv4, Options: ir.Options{Virtual: &ir.Virtual{}}}}
 	}
@@ -41,7 +41,7 @@ func (x *examination) virtualSettings() []Finding {
 			continue
 		}
 		id := "sysctl." + strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(s.Name, "net/ipv4/"), "conf/all/"), "/", ".")
-		if x.recorded() != modeIPVS && x.applySets(s) {
+		if !x.served() && x.applySets(s) {
 			out = append(out, willBeSet(id, s))
 			continue
 		}

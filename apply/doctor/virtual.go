@@ -12,9 +12,6 @@ import (
 	"svcc/ir"
 )
 
-// modeIPVS is the mode in which virtual servers do the work.
-const modeIPVS = "ipvs"
-
 const rootful = "run as root, with CAP_SYS_ADMIN"
 
 // virtualServers looks for what IPVS mode needs of the kernel.

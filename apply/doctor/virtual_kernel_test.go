@@ -15,6 +15,7 @@ import (
 
 	"svcc/apply"
 	"svcc/apply/doctor"
+	"svcc/emit/mode"
 	"svcc/golden/lab"
 	"svcc/golden/uml"
 	"svcc/ir"
@@ -36,7 +37,7 @@ var notVirtual = []string{"policies.nftables unknown", "sysctl.forwarding.ipv4 f
 
 func testVirtualFindings(t *testing.T) {
 	lab.Enter(t)
-	d := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: filepath.Join(t.TempDir(), "none"), Programs: both(), Mode: "ipvs", Schedulers: ir.Schedulers}
+	d := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: filepath.Join(t.TempDir(), "none"), Programs: both(), Mode: mode.IPVS, Schedulers: ir.Schedulers}
 	for _, p := range d.Programs {
 		p.Options.Virtual, p.Options.LocalhostNodePorts = &ir.Virtual{Scheduler: "rr"}, false
 	}
@@ -68,7 +69,7 @@ func testVirtualFindings(t *testing.T) {
 	feed(t, "*nat\n:KUBE-SEP-ABCDEFGHIJKLMNOP - [0:0]\nCOMMIT\n*filter\n:INPUT DROP\nCOMMIT\n", "iptables-restore", "-n")
 	compare("with others in the way", "modes.ipv4 warn", "ipvs.scheduler.best fail", "policies.ipv4 warn", "addresses.link warn", "addresses.elsewhere warn")
 
-	d.Mode, d.InForce = "", nil
+	d.Mode, d.InForce = nil, nil
 	compare("in iptables mode", "modes warn", "policies.ipv4 warn")
 }
 
@@ -94,7 +95,7 @@ func testVirtualPolicies(t *testing.T) {
 	feed(t, "-A -t 10.96.0.1:80 -s rr\n-a -t 10.96.0.1:80 -r 10.128.0.5:8080 -m\n", "ipvsadm", "-R")
 	feed(t, "create KUBE-IPVS-IPS hash:ip\nadd KUBE-IPVS-IPS 10.96.0.1\n", "ipset", "restore")
 	feed(t, "*nat\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "iptables-restore", "-n")
-	d := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: filepath.Join(t.TempDir(), "none"), Mode: "ipvs"}
+	d := &doctor.Doctor{Root: "/", Runner: apply.Exec{}, StateDir: filepath.Join(t.TempDir(), "none"), Mode: mode.IPVS}
 	reached := func(when string, want bool) {
 		t.Helper()
 		var err error

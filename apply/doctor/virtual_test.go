@@ -16,6 +16,7 @@ import (
 	"svcc/apply/ipvs"
 	"svcc/emit"
 	spec "svcc/emit/ipvs"
+	"svcc/emit/mode"
 	"svcc/ir"
 )
 
@@ -85,7 +86,7 @@ func inForce() *emit.Ruleset {
 // virtualNode is a node in IPVS mode on which all is fine.
 func virtualNode(t *testing.T) *node {
 	n := healthy(t)
-	n.Mode, n.Programs, n.InForce = "ipvs", both(), inForce()
+	n.Mode, n.Programs, n.InForce = mode.IPVS, both(), inForce()
 	for _, p := range n.Programs {
 		p.Options.Virtual = &ir.Virtual{Scheduler: "rr"}
 		p.Options.LocalhostNodePorts = false

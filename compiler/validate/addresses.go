@@ -135,7 +135,7 @@ func (c *checker) checkSpecialVIP(s *service, a netip.Addr, at path) {
 	}
 	switch kind = cmp.Or(kind, c.unbearable(a)); {
 	case kind == "" || !s.compiled:
-	case c.o.Virtual:
+	case c.o.Facts.BindsAddresses:
 		c.onService(s, diag.SpecialAddress, at, "load balancer address %s is %s address, and this node would bear it", a, kind).
 			Hint = "take it out of the status, or use a mode that does not bind addresses"
 	default:

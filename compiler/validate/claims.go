@@ -173,7 +173,7 @@ func (c *checker) claimNodePort(taken map[portKey]claim, port int32, protocol co
 // node: rules look at addresses first. (IPVS mode refuses such a pair at this node;
 // see ir.Program.Clashes.)
 func (c *checker) checkHiddenPorts(taken map[destination]claim) {
-	if c.o.Virtual {
+	if c.o.Facts.ExclusiveDestinations {
 		return
 	}
 	for _, s := range c.services {

@@ -168,7 +168,9 @@ func parseOptions(t *testing.T, text string) (o Options) {
 		case "service-cidrs":
 			o.ServiceCIDRs = append(o.ServiceCIDRs, netip.MustParsePrefix(value))
 		case "virtual":
-			o.Virtual = value == "yes"
+			if value == "yes" {
+				o.Facts = &ir.ServerFacts
+			}
 		case "pods":
 			o.Pods = append(o.Pods, netip.MustParsePrefix(value))
 		case "strict-arp":

@@ -160,7 +160,7 @@ func (c *checker) adviseAffinity(s *service) {
 		return
 	}
 	at := path{"spec", "sessionAffinity"}
-	if !c.o.Virtual {
+	if c.o.Facts.RemembersPerEndpoint {
 		c.onService(s, diag.AffinityForgets, at, "in iptables mode each endpoint remembers its last 100 clients").
 			Hint = "load xt_recent with a higher ip_list_tot"
 	}

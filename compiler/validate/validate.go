@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -22,8 +23,8 @@ type Options struct {
 	EphemeralRange PortRange      // of the nodes' kernels; zero: 32768-60999
 	Node           string         // the name of the node compiled for; "" for none
 	Pods           []netip.Prefix // ranges of the cluster's pods, one a family; nil: not known
-	Virtual        bool           // nodes bear the service addresses themselves (IPVS mode)
-	StrictARP      bool           // with Virtual: they do not answer ARP requests for them
+	Facts          *ir.Facts      // of the mode that nodes are in; nil for rules alone
+	StrictARP      bool           // where nodes bear service addresses: they do not answer ARP requests for them
 	Strict         bool           // what diag.List.Strict makes an error makes its Service faulty
 }
 
@@ -44,6 +45,7 @@ type Result struct {
 // of a load balancer status that cannot be read becomes "", so that the
 // entries after it keep their index. Nothing depends on the order of objects.
 func Check(set *manifest.Set, o Options) Result {
+	o.Facts = cmp.Or(o.Facts, &ir.RuleFacts)
 	c := newChecker(set, o)
 	for _, s := range c.services {
 		c.checkService(s)

@@ -31,7 +31,7 @@ var (
 // unbearable names the kind of address that no node may bear for a Service where
 // nodes do, beside those that special names; "" for all others.
 func (c *checker) unbearable(a netip.Addr) string {
-	if kind := c.undeliverable(a); kind != "" || !c.o.Virtual || !reserved.Contains(a) {
+	if kind := c.undeliverable(a); kind != "" || !c.o.Facts.BindsAddresses || !reserved.Contains(a) {
 		return kind
 	}
 	return "a reserved"
@@ -41,7 +41,7 @@ func (c *checker) unbearable(a netip.Addr) string {
 // beside those that special names: the kernel knows it to be no single host's.
 func (c *checker) undeliverable(a netip.Addr) string {
 	switch {
-	case !c.o.Virtual:
+	case !c.o.Facts.BindsAddresses:
 		return ""
 	case a.IsMulticast():
 		return "a multicast"
@@ -58,7 +58,7 @@ func (c *checker) undeliverable(a netip.Addr) string {
 // (kubernetes#127410, #104679).
 func (c *checker) checkTaken(s *service, a netip.Addr, at path) {
 	who, isNode := c.nodes[a]
-	if c.o.Virtual && isNode && s.compiled && who != "this node" && who != c.here {
+	if c.o.Facts.BindsAddresses && isNode && s.compiled && who != "this node" && who != c.here {
 		c.onService(s, diag.TakesNodeAddress, at, "%s is an address of %s, and this node would bear it as well", a, who).
 			Hint = "use another address, or a mode that does not bind addresses"
 	}
@@ -69,7 +69,7 @@ func (c *checker) checkTaken(s *service, a netip.Addr, at path) {
 func (c *checker) checkPersistence(s *service) {
 	const closing = 120
 	config := s.Value.Spec.SessionAffinityConfig
-	if !c.o.Virtual || !s.compiled || config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
+	if c.o.Facts.RemembersPerEndpoint || !s.compiled || config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
 		return
 	}
 	if n := *config.ClientIP.TimeoutSeconds; n < closing {
@@ -81,7 +81,7 @@ func (c *checker) checkPersistence(s *service) {
 // checkARP notes that every node of the cluster says that it has the address, where
 // nodes bear external addresses and nothing keeps them from answering for them.
 func (c *checker) checkARP(s *service) {
-	if !c.o.Virtual || c.o.StrictARP || !s.compiled || c.faulty[s.key] || !s.serves(ir.IPv4) {
+	if !c.o.Facts.BindsAddresses || c.o.StrictARP || !s.compiled || c.faulty[s.key] || !s.serves(ir.IPv4) {
 		return
 	}
 	for _, x := range []struct {

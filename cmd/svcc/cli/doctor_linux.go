@@ -16,6 +16,7 @@ import (
 	"svcc/apply/doctor"
 	"svcc/apply/state"
 	"svcc/emit"
+	"svcc/emit/mode"
 	"svcc/ir"
 	"svcc/ir/diag"
 )
@@ -129,11 +130,11 @@ func (d *doctorCommand) doctor(args []string) (*doctor.Doctor, error) {
 			return nil, err
 		}
 	}
-	mode := rec.Mode
+	name := rec.Mode
 	if asked != nil {
-		mode = asked.Head.Mode
+		name = asked.Head.Mode
 	}
-	out.Mode = cmp.Or(d.mode, mode)
+	out.Mode = mode.Named(cmp.Or(d.mode, name))
 	if asked == nil || len(asked.Programs) == 0 {
 		return out, nil
 	}

@@ -156,7 +156,7 @@ func (x *explained) print(w io.Writer) error {
 	if err := x.flows(w, &part); err != nil {
 		return err
 	}
-	if x.Program.Options.Virtual != nil {
+	if x.Program.Options.Facts().BindsAddresses {
 		if err := x.virtual(w, &part); err != nil {
 			return err
 		}

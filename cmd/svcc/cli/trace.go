@@ -55,7 +55,7 @@ func newTrace(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := showTrace(s.out, on.walker, packet, host, on.node.Options.Virtual != nil); err != nil {
+			if err := showTrace(s.out, on.walker, packet, host, on.node.Options.Facts().BindsAddresses); err != nil {
 				return err
 			}
 			return leftOut(on.compiled)
