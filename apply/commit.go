@@ -54,7 +54,9 @@ func (r *run) commit(ctx context.Context) error {
 		return err
 	}
 	rest, err := r.rest(ctx)
-	if err == nil && !rest.Empty() && r.forget() {
+	if err == nil && !rest.Empty() {
+		// What was seen before, and taken over, is not held against the kernel.
+		r.Target.Forget()
 		rest, err = r.rest(ctx)
 	}
 	if err != nil {
@@ -77,21 +79,11 @@ func (r *run) rest(ctx context.Context) (Plan, error) {
 	return r.plan(r.after, now)
 }
 
-// forget lets the Target read everything anew, where it would have taken over
-// what it saw before: what that says is not held against the kernel. It says
-// whether that may read something else.
-func (e *Engine) forget() bool {
-	t, ok := e.Target.(Recalling)
-	if ok {
-		t.Forget()
-	}
-	return ok
-}
-
 // dropSeen lets the next run read everything anew: what this one was told may be
 // why it failed.
 func (e *Engine) dropSeen() {
-	if e.forget() && !e.Options.DryRun {
+	e.Target.Forget()
+	if !e.Options.DryRun {
 		if err := e.State.KeepSeen(nil); err != nil {
 			e.Log.Debug("the next run may read less than everything", "because", err)
 		}
@@ -138,7 +130,7 @@ func (r *run) undo(ctx context.Context, cause error) error {
 // Whatever ended the run does not end this. It says whether it had to write.
 func (e *Engine) putBack(ctx context.Context, old Observed) (wrote bool, err error) {
 	ctx = context.WithoutCancel(ctx)
-	e.forget()
+	e.Target.Forget()
 	for range 2 {
 		now, lookErr := e.observe(ctx)
 		if lookErr == nil && now.Equal(old) {
@@ -146,7 +138,7 @@ func (e *Engine) putBack(ctx context.Context, old Observed) (wrote bool, err err
 		}
 		wrote = true
 		err = e.step("putting the old rules back", func() error { return e.Target.Restore(ctx, old) })
-		e.forget()
+		e.Target.Forget()
 	}
 	now, lookErr := e.observe(ctx)
 	switch {

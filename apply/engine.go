@@ -66,34 +66,6 @@ type Report struct {
 	rest Plan // what was left to do when the kernel was last looked at
 }
 
-// Preflighter is a Target that can tell beforehand what would keep it from
-// working, such as a missing tool, and names the tools' flavour for the record.
-type Preflighter interface {
-	Preflight(ctx context.Context) (flavour string, err error)
-}
-
-// Remembering is a Target that must be told what earlier runs made (Plan.Makes)
-// to know it from what others did.
-type Remembering interface {
-	Remember(made []string)
-}
-
-// Changing is a Target that takes away what other modes left when it brings
-// the node to a ruleset, and understands what they observed.
-type Changing interface {
-	Leaves() []string // modes
-}
-
-// Recalling is a Target that reads faster with what an earlier run saw.
-type Recalling interface {
-	// Recall is given what Seen gave once; an error means that it is no use.
-	Recall(seen []byte) error
-	// Seen is what was read last; nil if it is of no use to a later run.
-	Seen() []byte
-	// Forget makes the next reading one of everything.
-	Forget()
-}
-
 // Apply brings the node to a ruleset.
 func (e *Engine) Apply(ctx context.Context, desired *emit.Ruleset) (Report, error) {
 	return e.change(ctx, func(r *run) error {
@@ -176,13 +148,9 @@ func (e *Engine) recorded(sum string) (*emit.Ruleset, error) {
 
 // recall gives the Target what the last run saw. Without it, all is read anew.
 func (e *Engine) recall() {
-	t, ok := e.Target.(Recalling)
-	if !ok {
-		return
-	}
 	seen, err := e.State.Seen()
 	if err == nil && seen != nil {
-		err = t.Recall(seen)
+		err = e.Target.Recall(seen)
 	}
 	if err != nil {
 		e.Log.Debug("all rules are read anew", "because", err)
@@ -192,11 +160,7 @@ func (e *Engine) recall() {
 // keepSeen keeps what the Target saw for the next run. Nothing but time depends
 // on it.
 func (e *Engine) keepSeen() {
-	t, ok := e.Target.(Recalling)
-	if !ok {
-		return
-	}
-	if seen := t.Seen(); seen != nil {
+	if seen := e.Target.Seen(); seen != nil {
 		if err := e.State.KeepSeen(seen); err != nil {
 			e.Log.Debug("the next run will read all rules anew", "because", err)
 		}

@@ -5,18 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"svcc/apply/state"
 )
-
-// Flavoured is a Target whose tools come in two flavours: each sees only its own
-// rules, and the kernel obeys both.
-type Flavoured interface {
-	// Other looks for rules of ours or kube-proxy's that the tools do not see:
-	// a Target for them, and what they are, in words; nil if there are none. It
-	// must cost little.
-	Other(ctx context.Context) (other Target, what string, err error)
-}
 
 // oneFlavour refuses where rules of ours are out of the tools' sight: what is
 // written would act beside them.
@@ -28,11 +17,7 @@ func (e *Engine) oneFlavour(ctx context.Context) error {
 // otherFlavour gives the Target for rules out of the tools' sight, with
 // ErrFlavour; nil if there are none.
 func (e *Engine) otherFlavour(ctx context.Context) (Target, error) {
-	t, ok := e.Target.(Flavoured)
-	if !ok {
-		return nil, nil
-	}
-	other, what, err := t.Other(ctx)
+	other, what, err := e.Target.Other(ctx)
 	if err != nil {
 		e.Log.Warn("cannot tell whether the other flavour of iptables has rules of Services", "because", err)
 		return nil, nil
@@ -60,10 +45,8 @@ func (r *run) unite(ctx context.Context) error {
 		return found
 	}
 	if made := flavourOf(r.record.Flavour); made != "" && made != flavourOf(r.flavour) {
-		if t, ok := other.(Remembering); ok {
-			t.Remember(r.record.Made)
-		}
-		r.remember(state.Record{})
+		other.Remember(r.record.Made)
+		r.Target.Remember(nil)
 	}
 	e := *r.Engine
 	e.Target = other

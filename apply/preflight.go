@@ -27,9 +27,8 @@ func (e *Engine) fits(rs *emit.Ruleset, rec state.Record) error {
 
 // mayChange says whether a run may leave a mode.
 func (e *Engine) mayChange(from string) error {
-	t, ok := e.Target.(Changing)
 	switch {
-	case !ok || !slices.Contains(t.Leaves(), from):
+	case !slices.Contains(e.Target.Leaves(), from):
 		return fmt.Errorf("%w: this node runs %s; take that away first (svcc remove --mode %s)", ErrMode, from, from)
 	case !e.Options.ChangeMode:
 		return fmt.Errorf("%w: this node runs %s; to change that, say --mode %s", ErrMode, from, e.Options.Mode)
@@ -72,13 +71,9 @@ func (r *run) strangers() error {
 
 // preflight asks the Target whether it can work.
 func (r *run) preflight(ctx context.Context) error {
-	p, ok := r.Target.(Preflighter)
-	if !ok {
-		return nil
-	}
 	return r.step("looking at the tools", func() error {
 		var err error
-		r.flavour, err = p.Preflight(ctx)
+		r.flavour, err = r.Target.Preflight(ctx)
 		return err
 	})
 }

@@ -42,7 +42,7 @@ func (e *Engine) mend(ctx context.Context) error {
 		return nil
 	}
 	e.Log.Warn("mending what an interrupted run left", "run", moment(j.When))
-	e.remember(j.Record)
+	e.Target.Remember(j.Record.Made)
 	if err := e.step("waiting for its last tool", func() error { return e.State.AwaitChild(ctx, j, e.Options.LockTimeout) }); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (r *run) read() error {
 	if r.record, err = r.State.Record(); err != nil {
 		return err
 	}
-	r.remember(r.record)
+	r.Target.Remember(r.record.Made)
 	r.recall()
 	if r.record.Current == "" {
 		return nil
@@ -68,12 +68,6 @@ func (r *run) read() error {
 		r.Log.Warn("the services of the ruleset in force cannot be read", "because", err)
 	}
 	return nil
-}
-
-func (e *Engine) remember(rec state.Record) {
-	if t, ok := e.Target.(Remembering); ok {
-		t.Remember(rec.Made)
-	}
 }
 
 // aim sets what the kernel is to hold.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"svcc/emit"
+	"svcc/ir"
 )
 
 // Target is one way to program the kernel: by iptables alone, or by IPVS with
@@ -32,6 +33,33 @@ type Target interface {
 	Restore(ctx context.Context, to Observed) error
 	// Load reads what Observed.Marshal gave.
 	Load([]byte) (Observed, error)
+	// Live reads all that decides about a family's packets, whosever it is.
+	Live(ctx context.Context, f ir.Family) ([]emit.Section, error)
+
+	// Preflight tells beforehand what would keep it from working, such as a missing
+	// tool, and names the tools' flavour for the record.
+	Preflight(ctx context.Context) (flavour string, err error)
+	// Remember is told what earlier runs made (Plan.Makes), to be known from what
+	// others did.
+	Remember(made []string)
+	// Leaves are the modes of which it takes away what is left when it brings the
+	// node to a ruleset of its own, and of which it understands what was observed.
+	Leaves() []string
+	// Other looks for rules of ours or kube-proxy's that the tools do not see, since
+	// they come in two flavours and the kernel obeys both: a Target for them, and
+	// what they are, in words; nil if there are none. It costs little.
+	Other(ctx context.Context) (other Target, what string, err error)
+	// Left is given what was observed once all was removed that can be. It says what
+	// stays and why, a line for each.
+	Left(ctx context.Context, now Observed) ([]string, error)
+
+	// Recall makes reading faster with what Seen gave once, in an earlier run; an
+	// error means that it is no use.
+	Recall(seen []byte) error
+	// Seen is what was read last; nil if it is of no use to a later run.
+	Seen() []byte
+	// Forget makes the next reading one of everything.
+	Forget()
 }
 
 // Observed is our part of the kernel at one moment, in a form that can be kept

@@ -28,3 +28,15 @@ func (r *run) tidy(ctx context.Context) {
 		r.Log.Warn("not all that is left over could be taken away", "because", err)
 	}
 }
+
+// left reports what a run that removed could not take away. Its error is told, but
+// changes nothing.
+func (r *run) left(ctx context.Context) {
+	if !r.removing || r.Options.DryRun {
+		return
+	}
+	var err error
+	if r.report.Left, err = r.Target.Left(ctx, r.now); err != nil {
+		r.Log.Warn("cannot tell whether anything stays", "because", err)
+	}
+}

@@ -2,17 +2,9 @@ package iptables
 
 import (
 	"context"
-
-	"svcc/apply"
 )
 
-var (
-	_ apply.Preflighter = (*Target)(nil)
-	_ apply.Remembering = (*Target)(nil)
-	_ apply.Recalling   = (*Target)(nil)
-)
-
-// Preflight implements apply.Preflighter: the tools must be there, of one
+// Preflight implements apply.Target: the tools must be there, of one
 // flavour and new enough.
 func (t *Target) Preflight(ctx context.Context) (flavour string, err error) {
 	v, err := t.Version(ctx)
@@ -22,8 +14,11 @@ func (t *Target) Preflight(ctx context.Context) (flavour string, err error) {
 	return "iptables " + v.String(), nil
 }
 
-// Remember implements apply.Remembering.
+// Remember implements apply.Target.
 func (t *Target) Remember(made []string) { t.Owns = made }
 
-// Forget implements apply.Recalling.
+// Leaves implements apply.Target: rules alone do not hold what another mode has.
+func (t *Target) Leaves() []string { return nil }
+
+// Forget implements apply.Target.
 func (t *Target) Forget() { t.seen = nil }

@@ -10,9 +10,7 @@ import (
 	"svcc/ir"
 )
 
-var _ apply.Flavoured = (*Target)(nil)
-
-// Other implements apply.Flavoured. It asks the kernel, so that it is quick, and
+// Other implements apply.Target. It asks the kernel, so that it is quick, and
 // does not matter whether the other flavour's tools are there. Without a Kernel
 // it finds nothing.
 func (t *Target) Other(ctx context.Context) (other apply.Target, what string, err error) {

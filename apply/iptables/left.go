@@ -11,9 +11,7 @@ import (
 	"svcc/ir"
 )
 
-var _ apply.Leaving = (*Target)(nil)
-
-// Left implements apply.Leaving: chains that others use, and tables that an apply
+// Left implements apply.Target: chains that others use, and tables that an apply
 // made (Owns) and that are empty now. The kernel keeps those of iptables-legacy as
 // long as their module is loaded. Those of iptables-nft could be deleted, but not
 // so that a rule which another program adds at this moment is safe.

@@ -249,7 +249,7 @@ func (t *Target) adopt(key tableKey, have, want *table) {
 
 const seenHead = "svcc iptables seen v2"
 
-// Seen implements apply.Recalling: the sums, then what was read, as
+// Seen implements apply.Target: the sums, then what was read, as
 // observed.Marshal has it; at the top the sum of it all.
 func (t *Target) Seen() []byte {
 	o := &observed{}
@@ -282,7 +282,7 @@ func (t *Target) Seen() []byte {
 	return fmt.Appendf(nil, "%s %x\n%s", seenHead, sha256.Sum256([]byte(text)), text)
 }
 
-// Recall implements apply.Recalling. What is no such text is not recalled.
+// Recall implements apply.Target. What is no such text is not recalled.
 func (t *Target) Recall(text []byte) error {
 	head, rest, _ := bytes.Cut(text, []byte("\n"))
 	if string(head) != fmt.Sprintf("%s %x", seenHead, sha256.Sum256(rest)) {

@@ -7,18 +7,13 @@ import (
 	"svcc/apply"
 )
 
-var (
-	_ apply.Flavoured = (*Target)(nil)
-	_ apply.Leaving   = (*Target)(nil)
-)
-
-// Other implements apply.Flavoured: of all that is programmed here, only the
+// Other implements apply.Target: of all that is programmed here, only the
 // rules have flavours.
 func (t *Target) Other(ctx context.Context) (other apply.Target, what string, err error) {
 	return t.Glue.Other(ctx)
 }
 
-// Left implements apply.Leaving. What is left of sets, Check says.
+// Left implements apply.Target. What is left of sets, Check says.
 func (t *Target) Left(ctx context.Context, now apply.Observed) ([]string, error) {
 	own, ok := now.(*observed)
 	if !ok {
@@ -27,5 +22,5 @@ func (t *Target) Left(ctx context.Context, now apply.Observed) ([]string, error)
 	return t.Glue.Left(ctx, own.glue)
 }
 
-// Forget implements apply.Recalling.
+// Forget implements apply.Target.
 func (t *Target) Forget() { t.Glue.Forget() }

@@ -46,27 +46,23 @@ type Target struct {
 
 var (
 	_ apply.Target      = (*Target)(nil)
-	_ apply.Preflighter = (*Target)(nil)
-	_ apply.Remembering = (*Target)(nil)
-	_ apply.Recalling   = (*Target)(nil)
 	_ apply.Recognizing = (*Target)(nil)
 	_ apply.Tidying     = (*Target)(nil)
-	_ apply.Changing    = (*Target)(nil)
 )
 
-// Remember implements apply.Remembering.
+// Remember implements apply.Target.
 func (t *Target) Remember(made []string) { t.Glue.Remember(made) }
 
-// Leaves implements apply.Changing.
+// Leaves implements apply.Target.
 func (t *Target) Leaves() []string { return []string{"iptables", "ipvs"} }
 
-// Recall implements apply.Recalling.
+// Recall implements apply.Target.
 func (t *Target) Recall(seen []byte) error { return t.Glue.Recall(seen) }
 
-// Seen implements apply.Recalling.
+// Seen implements apply.Target.
 func (t *Target) Seen() []byte { return t.Glue.Seen() }
 
-// Preflight implements apply.Preflighter. What the kernel lacks is for Plan to
+// Preflight implements apply.Target. What the kernel lacks is for Plan to
 // say: to take away what is not there, nothing is needed.
 func (t *Target) Preflight(ctx context.Context) (flavour string, err error) {
 	if flavour, err = t.Glue.Preflight(ctx); err != nil {

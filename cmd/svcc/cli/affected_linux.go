@@ -27,12 +27,9 @@ func addAffected(ctx context.Context, en *apply.Engine, st *apply.Status) {
 }
 
 func sendPackets(ctx context.Context, en *apply.Engine, st *apply.Status) error {
-	target, ok := en.Target.(liveTarget)
+	target := en.Target
 	if t, both := en.Target.(*ipvs.Target); both && st.Record.Mode != mode.IPVS.Name {
 		target = t.Glue
-	}
-	if !ok {
-		return nil
 	}
 	var rules []diff.Rule
 	for _, c := range st.Changes {

@@ -88,17 +88,11 @@ func (d *diffCommand) liveMode() string {
 	return cmp.Or(rec.Mode, d.modeName)
 }
 
-// liveTarget is a Target that tells what decides about packets, whosever it is.
-type liveTarget interface {
-	apply.Target
-	Live(ctx context.Context, f ir.Family) ([]emit.Section, error)
-}
-
 // liveRules reads the kernel: each family's rules, to send packets through, and
 // which of ours an apply would add and remove.
 func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir, runner apply.Runner) (map[ir.Family]emit.Walker, []diff.Rule, error) {
 	glue := &iptables.Target{Runner: runner, LockTimeout: 10 * time.Second, Kernel: sums.Kernel{}}
-	var target liveTarget = glue
+	var target apply.Target = glue
 	switch wanted.Head.Mode {
 	case mode.IPTables.Name:
 	case mode.IPVS.Name:
@@ -130,7 +124,7 @@ func liveRules(ctx context.Context, wanted *emit.Ruleset, dir *state.Dir, runner
 }
 
 // liveWalker reads all that decides about a family's packets.
-func liveWalker(ctx context.Context, target liveTarget, name string, f ir.Family) (emit.Walker, error) {
+func liveWalker(ctx context.Context, target apply.Target, name string, f ir.Family) (emit.Walker, error) {
 	sections, err := target.Live(ctx, f)
 	if err != nil {
 		return nil, err
