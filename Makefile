@@ -7,7 +7,7 @@ FUZZTIME ?= 2m
 TIMEOUT ?= 2h
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test kill conformance conformance-modules golden kernel fuzz bench bench-apply bench-ipvs bench-kernel same lint tidy dist dist-check
+.PHONY: help build demo test kill conformance conformance-modules golden kernel fuzz bench bench-apply bench-ipvs bench-kernel same cross lint tidy dist dist-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,14 @@ lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be h
 	  3) echo "$$out"; exit 1;; \
 	  *) echo "govulncheck: skipped: $$(echo "$$out" | tail -n 1)";; \
 	esac
+
+# The other byte order, and 32 bits.
+CROSS = s390x arm
+
+cross: ## the tests of ir, compiler and emit for CROSS, under qemu-user (apt install qemu-user)
+	@set -e; for a in $(CROSS); do command -v qemu-$$a >/dev/null || { echo "cross: qemu-$$a is not there (apt install qemu-user)"; exit 1; }; \
+	  echo "go test for linux/$$a"; \
+	  GOOS=linux GOARCH=$$a CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -vet=off -exec qemu-$$a $(ARGS) ./ir/... ./compiler/... ./emit/...; done
 
 tidy: ## go.mod and go.sum as the imports need them
 	$(GO) mod tidy

@@ -9,6 +9,7 @@ import (
 
 	"svcc/compiler/manifest"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 // Summary is what became of the input's Services.
@@ -30,9 +31,9 @@ type LeftOut struct {
 
 // String is one line: "3 of 5 Services compiled (7 ports, ipv4); 2 left out: no cluster IP".
 func (s Summary) String() string {
-	out := fmt.Sprintf("%d of %s compiled", s.Compiled, counted(s.Services, "Service"))
+	out := fmt.Sprintf("%d of %s compiled", s.Compiled, diag.Count(s.Services, "Service"))
 	if s.Compiled > 0 {
-		out += fmt.Sprintf(" (%s, %s)", counted(s.Ports, "port"), strings.Join(s.Families, " and "))
+		out += fmt.Sprintf(" (%s, %s)", diag.Count(s.Ports, "port"), strings.Join(s.Families, " and "))
 	}
 	n := 0
 	var why []string
@@ -47,13 +48,6 @@ func (s Summary) String() string {
 		out += fmt.Sprintf("; %d left out: %s", n, strings.Join(why, ", "))
 	}
 	return out
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // summarize sorts the Services of a set by whether Programs have them, and why not.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"svcc/ir/diag"
 )
 
 // Marker is the first line of the Markdown form: by it a pull request's comment
@@ -35,7 +37,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		m.rules(r.Rules)
 	}
 	if m.left > 0 {
-		fmt.Fprintf(&m, "\n%s left out: the text or JSON form has everything.\n", plural(m.left, "part"))
+		fmt.Fprintf(&m, "\n%s left out: the text or JSON form has everything.\n", diag.Count(m.left, "part"))
 	}
 	_, err := io.WriteString(w, m.String())
 	return err
@@ -83,7 +85,7 @@ func (m *markdown) flows(c *Change) {
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n\n| from | to | before | after |\n|---|---|---|---|\n", escape(c.title()), plural(len(c.Flows), "flow"))
+	fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n\n| from | to | before | after |\n|---|---|---|---|\n", escape(c.title()), diag.Count(len(c.Flows), "flow"))
 	for _, f := range c.Flows[:min(len(c.Flows), manyLines)] {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", escape(some(f.From, 4)), escape(f.To), escape(f.Before.Text), escape(f.After.Text))
 	}
@@ -109,7 +111,7 @@ func (m *markdown) rules(list []Chain) {
 		b.WriteString(part)
 	}
 	if b.Len() > 0 {
-		m.add(fmt.Sprintf(head, plural(len(list), "chain"), fence) + b.String() + fmt.Sprintf(foot, fence))
+		m.add(fmt.Sprintf(head, diag.Count(len(list), "chain"), fence) + b.String() + fmt.Sprintf(foot, fence))
 	}
 }
 

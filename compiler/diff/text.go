@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"svcc/ir/diag"
+
 	"github.com/fatih/color"
 )
 
@@ -53,21 +55,14 @@ func (r *Report) Summary() string {
 	case r.Nothing():
 		return "nothing could be compared" + r.remark()
 	case len(r.Changes) == 0 && len(r.Rules) > 0:
-		return fmt.Sprintf("the rules of %s differ, their meaning does not", plural(len(r.Rules), "chain")) + r.remark()
+		return fmt.Sprintf("the rules of %s differ, their meaning does not", diag.Count(len(r.Rules), "chain")) + r.remark()
 	case len(r.Changes) == 0 && r.uncompared() > 0:
 		return "no difference in what could be compared" + r.remark()
 	case len(r.Changes) == 0:
 		return "nothing differs"
 	default:
-		return fmt.Sprintf("%s: %d added, %d removed, %d changed%s", plural(total, "service port"), n[Added], n[Removed], n[Changed], node) + r.remark()
+		return fmt.Sprintf("%s: %d added, %d removed, %d changed%s", diag.Count(total, "service port"), n[Added], n[Removed], n[Changed], node) + r.remark()
 	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // title names what changes: "ipv4 demo/web:http/tcp".
@@ -157,7 +152,7 @@ func (p painter) change(w io.Writer, c *Change) {
 
 func more(w io.Writer, n int, what string) {
 	if n > manyLines {
-		fmt.Fprintf(w, "  and %s\n", plural(n-manyLines, "more "+what))
+		fmt.Fprintf(w, "  and %s\n", diag.Count(n-manyLines, "more "+what))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 // Side says what became of the manifests of one side.
@@ -57,6 +58,9 @@ func (r *Report) Nothing() bool {
 	return compiled == 0 && r.uncompared() > 0
 }
 
+// Whole says that no Service was left out: everything was compared.
+func (r *Report) Whole() bool { return r.uncompared() == 0 }
+
 // notCompared lists, a reason and a side a line, what was left out.
 func (r *Report) notCompared() (lines []string) {
 	for _, s := range r.Sides {
@@ -86,7 +90,7 @@ func (r *Report) SideLines() (lines []string) {
 // remark is what the summary adds where Services were not compared.
 func (r *Report) remark() string {
 	if n := r.uncompared(); n > 0 {
-		return "; " + plural(n, "Service") + " not compared"
+		return "; " + diag.Count(n, "Service") + " not compared"
 	}
 	return ""
 }

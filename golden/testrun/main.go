@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,10 +21,6 @@ const silence = 20 * time.Minute
 // roomy has garbage collected later than is usual: tests are short and have memory
 // enough, and some would spend a third of their time on it.
 const roomy = "GOGC=400"
-
-// atOnce is how many packages are tested side by side: one more than there are
-// cores, since each waits now and then for a kernel or a lock.
-var atOnce = strconv.Itoa(runtime.NumCPU() + 1)
 
 var errInterrupted = errors.New("interrupted")
 
@@ -72,7 +66,7 @@ func list(patterns []string, done map[string]bool) (out []string, err error) {
 // run runs the tests of some packages. An error says that go test ended badly,
 // for whatever reason.
 func run(t *tally, packages []string, to io.Writer) error {
-	args := append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=0", "-p=" + atOnce}, packages...)
+	args := append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=0"}, packages...)
 	cmd := exec.Command("go", args...)
 	cmd.Env = append([]string{roomy}, os.Environ()...) // whose GOGC counts, if it has one
 	// A group of its own, to be ended as a whole.

@@ -35,6 +35,7 @@ type ended struct {
 	output  string  // what the tests wrote
 	console string  // what the kernel wrote
 	took    float64 // seconds
+	badly   bool    // the kernel itself ended by an error, and was not killed by us
 }
 
 // boot runs a command, whose binary must be one that calls Main, in a kernel of
@@ -49,8 +50,7 @@ func boot(args []string, s settings) (e ended, err error) {
 		return e, err
 	}
 	start := time.Now()
-	e.console, e.lost, err = run(kernelArgs(args[0], dir, s), dir, s.silence)
-	if err != nil {
+	if err := run(&e, kernelArgs(args[0], dir, s), dir, s.silence); err != nil {
 		return e, err
 	}
 	e.took = time.Since(start).Seconds()
@@ -63,10 +63,19 @@ func boot(args []string, s settings) (e ended, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &e.result)
 	}
-	if err != nil && e.lost == "" {
-		e.lost = "the kernel ended early"
-	}
+	e.judge(err == nil)
 	return e, nil
+}
+
+// judge says why there is no result, if there is none. A kernel that has told the
+// result may halt badly: that is no business of the tests.
+func (e *ended) judge(told bool) {
+	switch {
+	case !told && e.lost == "":
+		e.lost = "the kernel ended early"
+	case told && e.badly:
+		e.lost = ""
+	}
 }
 
 func writeJob(dir string, args, env []string) error {
@@ -98,9 +107,9 @@ func kernelArgs(init, dir string, s settings) []string {
 var lean = []string{"pty.legacy_count=0", "zswap.enabled=0", "jfs.nTxBlock=16", "jfs.nTxLock=256"}
 
 // run runs the kernel of a job to its end, or until nothing was heard of its tests
-// for so long, and gives what it wrote on its console. Nothing of it is left when
-// run returns.
-func run(args []string, dir string, silence time.Duration) (console, lost string, err error) {
+// for so long, and tells how it ended and what it wrote on its console. Nothing of it
+// is left when run returns.
+func run(e *ended, args []string, dir string, silence time.Duration) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -108,15 +117,15 @@ func run(args []string, dir string, silence time.Duration) (console, lost string
 		// was bound to and denied with it.
 		runtime.LockOSThread()
 		if err = errors.Join(bindCPU(), plainRegisters()); err == nil {
-			console, lost, err = runHere(args, dir, silence)
+			err = runHere(e, args, dir, silence)
 		}
 	}()
 	<-done
-	return console, lost, err
+	return err
 }
 
 // runHere is run in the calling thread.
-func runHere(args []string, dir string, silence time.Duration) (console, lost string, err error) {
+func runHere(e *ended, args []string, dir string, silence time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go awaitSilence(ctx, filepath.Join(dir, outputFile), silence, cancel)
@@ -127,18 +136,19 @@ func runHere(args []string, dir string, silence time.Duration) (console, lost st
 	killAll := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel, cmd.WaitDelay = killAll, 5*time.Second
 	if err := cmd.Start(); err != nil {
-		return "", "", err
+		return err
 	}
 	defer watch(cmd.Process.Pid)()
-	err = cmd.Wait()
+	err := cmd.Wait()
 	killAll() // most times nothing is left
 	switch {
 	case ctx.Err() != nil:
-		lost = fmt.Sprintf("the kernel was killed: nothing was heard of its tests for %v", silence)
+		e.lost = fmt.Sprintf("the kernel was killed: nothing was heard of its tests for %v", silence)
 	case err != nil:
-		lost = fmt.Sprintf("the kernel ended by %v", err)
+		e.lost, e.badly = fmt.Sprintf("the kernel ended by %v", err), true
 	}
-	return said.String(), lost, nil
+	e.console = said.String()
+	return nil
 }
 
 // awaitSilence calls silent when a file has not grown for so long. A machine that is

@@ -122,3 +122,6 @@ func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
+
+// quoted marks the lines of a text, so that nobody takes one for go test's own.
+func quoted(text string) string { return "| " + strings.ReplaceAll(text, "\n", "\n| ") }

@@ -126,7 +126,7 @@ func wrong(e ended, p *parsed) string {
 	if p.last != "" {
 		why += "\nthe last test heard of: " + p.last
 	}
-	return fmt.Sprintf("%s\nthe last output:\n%s\nthe console's last lines:\n%s", why, lastWords(e.output), tail(e.console, 20))
+	return fmt.Sprintf("%s\nthe last output:\n%s\nthe console's last lines:\n%s", why, quoted(lastWords(e.output)), quoted(tail(e.console, 20)))
 }
 
 // explains says whether a test's failure is the reason for an exit code.

@@ -99,6 +99,26 @@ func TestKernelCrashes(t *testing.T) {
 	}
 }
 
+// A result counts however the kernel halts after it; without one, why there is none.
+func TestHaltsBadly(t *testing.T) {
+	const badly, killed = "the kernel ended by exit status 1", "the kernel was killed"
+	for _, c := range []struct {
+		e    ended
+		told bool
+		want string
+	}{
+		{ended{}, true, ""},
+		{ended{}, false, "the kernel ended early"},
+		{ended{lost: badly, badly: true}, true, ""},
+		{ended{lost: badly, badly: true}, false, badly},
+		{ended{lost: killed}, true, killed},
+	} {
+		if c.e.judge(c.told); c.e.lost != c.want {
+			t.Errorf("told %v: %q, want %q", c.told, c.e.lost, c.want)
+		}
+	}
+}
+
 // A kernel whose tests are silent is killed, and nothing of it is left.
 func TestKernelIsKilled(t *testing.T) {
 	if Inside() {
@@ -114,9 +134,10 @@ func TestKernelIsKilled(t *testing.T) {
 	if err := writeJob(dir, args, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, lost, err := run(kernelArgs(args[0], dir, settings{memory: 512}), dir, 5*time.Second)
-	if err != nil || lost != "the kernel was killed: nothing was heard of its tests for 5s" {
-		t.Errorf("%q, %v", lost, err)
+	var e ended
+	err = run(&e, kernelArgs(args[0], dir, settings{memory: 512}), dir, 5*time.Second)
+	if err != nil || e.lost != "the kernel was killed: nothing was heard of its tests for 5s" {
+		t.Errorf("%q, %v", e.lost, err)
 	}
 	if left := processes(dir); len(left) > 0 {
 		t.Errorf("left: %q", left)

@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -33,3 +34,11 @@ func PlainLine(s string) string {
 var oneLine = strings.NewReplacer("\n", `\n`, "\t", `\t`)
 
 func hidden(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+
+// Count says how many there are of what one is called: "1 Service", "2 Services".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -86,7 +86,7 @@ func (d *diagnosticFlags) show(w io.Writer, list diag.List) {
 		showOne(w, x, terminal)
 	}
 	if hidden > 0 && !d.quiet {
-		fmt.Fprintf(w, "svcc: %s (-v shows them)\n", counted(hidden, "note"))
+		fmt.Fprintf(w, "svcc: %s (-v shows them)\n", diag.Count(hidden, "note"))
 	}
 }
 
@@ -186,15 +186,8 @@ func tally(list diag.List) string {
 	var out []string
 	for _, s := range []diag.Severity{diag.Error, diag.Warning} {
 		if n[s] > 0 {
-			out = append(out, counted(n[s], s.String()))
+			out = append(out, diag.Count(n[s], s.String()))
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

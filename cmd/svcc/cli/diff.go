@@ -16,6 +16,7 @@ import (
 	"svcc/emit"
 	"svcc/emit/mode"
 	"svcc/ir"
+	"svcc/ir/diag"
 )
 
 // diffCommand is svcc diff.
@@ -98,7 +99,7 @@ func sidesOf(sides ...*side) (out []diff.Side) {
 			s.compiled.Side = []string{"old", "new"}[i]
 			out = append(out, *s.compiled)
 		} else if n := countServices(s.programs); n > 0 {
-			out = append(out, diff.Side{Side: []string{"old", "new"}[i], Text: counted(n, "Service") + " in the ruleset file", Compiled: n})
+			out = append(out, diff.Side{Side: []string{"old", "new"}[i], Text: diag.Count(n, "Service") + " in the ruleset file", Compiled: n})
 		}
 		programs = append(programs, s.programs)
 	}
@@ -146,7 +147,7 @@ func (d *diffCommand) compare(_ *cobra.Command, args []string) (*diff.Report, er
 		return nil, err
 	}
 	r.Sides = sides
-	if d.rules || r.Summary() == "nothing differs" {
+	if d.rules || r.Same() && r.Whole() {
 		r.Rules = diff.CompareRules(old.ruleset.Sections, new.ruleset.Sections)
 	}
 	d.onlyNames(r)
