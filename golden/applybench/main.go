@@ -141,7 +141,7 @@ func peak() int64 {
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0
 	}
-	return u.Maxrss / 1024
+	return int64(u.Maxrss) / 1024
 }
 
 // process is what a run of svcc of its own would have: nothing but the kernel

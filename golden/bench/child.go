@@ -108,7 +108,7 @@ func runChild(j job) (m measured, err error) {
 		return m, errors.New("this system does not tell what a process used")
 	}
 	m.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	m.Peak = usage.Maxrss * 1024 // Linux counts in KiB
+	m.Peak = int64(usage.Maxrss) * 1024 // Linux counts in KiB
 	return m, json.Unmarshal(stdout.Bytes(), &m.built)
 }
 
